@@ -128,6 +128,13 @@ def _bind_target(target: cst.BaseExpression, value: cst.BaseExpression, env: Env
             env.values[name] = found if found is not None else env.unknown(name)
 
 
+@remembered
+def _function_of(node: cst.Lambda) -> cst.FunctionDef:
+    """A lambda as a function without a name of its own."""
+    body = cst.IndentedBlock([cst.SimpleStatementLine([cst.Return(node.body)])])
+    return cst.FunctionDef(cst.Name("lambda_"), node.params, body)
+
+
 def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Value:
     """What ``name = node`` binds: a static Python value, integer arithmetic, or the name itself as an unknown."""
     if type(node) is cst.Name:
@@ -139,6 +146,8 @@ def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator
         return Static(static)
     if type(node) is cst.Tuple or type(node) is cst.List:
         return Closure(node, env)
+    if type(node) is cst.Lambda:
+        return Helper(_function_of(node), env)
     sym = evaluator.sym(node, env)
     return sym if is_arithmetic(sym) else env.unknown(name)
 

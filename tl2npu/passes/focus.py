@@ -16,7 +16,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.source.bound import global_names
 from tl2npu.source.index import Index
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import calls_in, names_in, nodes_of, remembered
 
 _MARK = "__tl2npu_set_aside_"
 
@@ -52,7 +52,12 @@ class Surroundings:
 
     def focus(self, mine: cst.CSTNode) -> Focus:
         """The module with only those functions that the statement ``mine`` needs, or that mention it."""
-        keep = self._needed(mine) | self._users(mine)
+        users = self._users(mine)
+        keep = self._needed(mine) | users
+        if _calls_parameters(mine):  # which functions these are, the users say
+            for statement in self.module.body:
+                if assigned_names(statement) & users or self.names(statement).keys() & users:
+                    keep |= self._needed(statement)
         aside: dict[str, list[cst.FunctionDef]] = {}
         elsewhere: Counter[str] = Counter()
         body: list[cst.BaseStatement] = []
@@ -113,6 +118,13 @@ class Surroundings:
                     holders |= assigned_names(statement)
             grown = len(holders) > before
         return holders
+
+
+@remembered
+def _calls_parameters(node: cst.CSTNode) -> bool:
+    """Whether a function, or one in it, calls what it is given."""
+    given = {param.name.value for param in nodes_of(node, cst.Param)}
+    return any(isinstance(call.func, cst.Name) and call.func.value in given for call in calls_in(node))
 
 
 @dataclass(eq=False)

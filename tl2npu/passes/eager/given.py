@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import assigned_names
 from tl2npu.passes.eager.kernel import Plan
-from tl2npu.passes.names.definitions import visible_uses
+from tl2npu.passes.names.definitions import defined_function, visible_uses
 from tl2npu.source.index import Index
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import names_in
 
 
 def functions_given(index: Index, plan: Plan) -> dict[str, str]:
@@ -30,7 +29,7 @@ def functions_given(index: Index, plan: Plan) -> dict[str, str]:
         given = {_given(call, name, params.index(name)) for call in direct}
         function = given.pop() if len(given) == 1 else None
         taken = {other.value for other in names_in(plan.node)}
-        if function is not None and function not in taken and _is_defined(index, function, direct):
+        if function is not None and function not in taken and defined_function(index, function, direct):
             found[name] = function
     return found
 
@@ -52,32 +51,3 @@ def _given(call: cst.Call, name: str, position: int) -> str | None:
     plain = [arg.value for arg in call.args if arg.keyword is None]
     value = named[0] if named else plain[position] if position < len(plain) else None
     return value.value if isinstance(value, cst.Name) else None
-
-
-def _names_of(node: cst.CSTNode) -> set[str]:
-    """The names that a function, a lambda or a comprehension binds for itself."""
-    if isinstance(node, cst.FunctionDef):
-        params = node.params
-        listed = (*params.posonly_params, *params.params, *params.kwonly_params, params.star_arg, params.star_kwarg)
-        return {part.name.value for part in listed if isinstance(part, cst.Param)} | set(assigned_names(node.body))
-    if isinstance(node, cst.Lambda):
-        return {param.name.value for param in node.params.params}
-    if isinstance(node, cst.BaseComp):
-        return {name.value for part in nodes_of(node, cst.CompFor) for name in names_in(part.target)}
-    return set()
-
-
-def _is_defined(index: Index, name: str, calls: list[cst.Call]) -> bool:
-    """Whether the name is, at all of these calls, the function of the module that binds it last."""
-    binding = [place for place, line in enumerate(index.module.body) if name in assigned_names(line)]
-    if not binding or not isinstance(index.module.body[binding[-1]], cst.FunctionDef):
-        return False
-    for call in calls:
-        top = [call, *index.ancestors(call)][-2]
-        place = next(n for n, line in enumerate(index.module.body) if line is top)
-        if place <= binding[-1] and not isinstance(top, cst.FunctionDef):
-            return False
-        around = list(index.ancestors(call))[:-1]
-        if any(name in names for names in map(_names_of, around)):
-            return False
-    return True
