@@ -172,14 +172,19 @@ def _collect(job: Job, owner: cst.FunctionDef, name: str, given: _Given, seen: t
     for use in uses:
         call = index.parent(use)
         if not isinstance(call, cst.Call) or call.func is not use:
-            raise _Unknown(f"line {index.first_line(use)} uses `{owner.name.value}` without calling it")
-        value = _argument(index, owner, call, name)
+            raise _Unknown(f"line {_line(job, use)} uses `{owner.name.value}` without calling it")
+        value = _argument(job, owner, call, name)
         _value(job, value, call, given, (*seen, (owner, name)))
 
 
-def _argument(index: Index, owner: cst.FunctionDef, call: cst.Call, name: str) -> cst.BaseExpression:
+def _line(job: Job, node: cst.CSTNode) -> int | None:
+    """The line of a node in the file that the user has."""
+    return job.original.first_line(node) or job.file.index.first_line(node)
+
+
+def _argument(job: Job, owner: cst.FunctionDef, call: cst.Call, name: str) -> cst.BaseExpression:
     if any(arg.star for arg in call.args):
-        raise _Unknown(f"line {index.first_line(call)} gives arguments by a star")
+        raise _Unknown(f"line {_line(job, call)} gives arguments by a star")
     named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == name]
     plain = [arg.value for arg in call.args if arg.keyword is None]
     order = [param.name.value for param in (*owner.params.posonly_params, *owner.params.params)]
@@ -189,7 +194,7 @@ def _argument(index: Index, owner: cst.FunctionDef, call: cst.Call, name: str) -
         return plain[order.index(name)]
     default = next(param.default for param in _params(owner) if param.name.value == name)
     if default is None:
-        raise _Unknown(f"line {index.first_line(call)} does not give it")
+        raise _Unknown(f"line {_line(job, call)} does not give it")
     return default
 
 
@@ -210,17 +215,17 @@ def _value(job: Job, node: cst.BaseExpression, call: cst.Call, given: _Given, se
         if all(code(node) != code(known) for known in given.lambdas):
             given.lambdas.append(node)
         else:
-            raise _Unknown(f"line {index.first_line(node)} repeats a lambda: give it a name")
+            raise _Unknown(f"line {_line(job, node)} repeats a lambda: give it a name")
     elif isinstance(node, cst.Name) and isinstance(holder, cst.FunctionDef):
         params = {param.name.value for param in _params(holder)}
         if node.value not in params or any(node.value in assigned_names(line) for line in holder.body.body):
-            raise _Unknown(f"line {index.first_line(call)} gives `{node.value}`, which `{holder.name.value}` binds")
+            raise _Unknown(f"line {_line(job, call)} gives `{node.value}`, which `{holder.name.value}` binds")
         _collect(job, holder, node.value, given, seen)
     elif holder is None and _is_function(job, node, call):
         if code(node) not in given.texts:
             given.texts.append(code(node))
     else:
-        raise _Unknown(f"line {index.first_line(call)} gives `{code(node)}`")
+        raise _Unknown(f"line {_line(job, call)} gives `{code(node)}`")
 
 
 def _is_function(job: Job, node: cst.BaseExpression, call: cst.Call) -> bool:
