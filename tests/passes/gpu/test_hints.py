@@ -138,9 +138,15 @@ def test_refused(line: str) -> None:
     assert caught.value.code == "TL116"
 
 
-def test_barriers_of_some_threads_are_no_hints() -> None:
-    text = gpu_file(PARAMS, with_line("T.sync_threads(3, 128)"))
+@pytest.mark.parametrize("line", ["T.sync_threads(3, 64)", "T.sync_threads(3, arrive_count=n)"])
+def test_barriers_of_some_threads_are_no_hints(line: str) -> None:
+    text = gpu_file(PARAMS, with_line(line), args="n")
     assert after(drop, text) == text
+
+
+@pytest.mark.parametrize("line", ["T.sync_threads(3, 128)", "T.sync_threads(2)", "T.sync_threads(2, arrive_count=128)"])
+def test_barriers_of_all_threads_by_number(line: str) -> None:
+    assert after(drop, gpu_file(PARAMS, with_line(line))) == after(drop, gpu_file(PARAMS, with_line("T.sync_threads()")))
 
 
 MARKS = """\

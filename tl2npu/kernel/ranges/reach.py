@@ -30,11 +30,8 @@ class Reach:
         self.kernel, self.evaluator = kernel, evaluator
         grid = kernel.launch.grid if kernel.launch is not None else ()
         extents = [*grid, *(size for buffer in kernel.buffers.values() for size in buffer.shape)]
-        parallel = (stmt for stmt in kernel.walk() if isinstance(stmt, Loop) and stmt.kind == "parallel")
-        counts = [item.extent for loop in parallel for item in loop.ranges]
-        sizes = {name for extent in extents for name in extent.variables()}
-        sizes |= {name for count in counts for name in count.variables() if is_size(name)}
-        self.sizes = frozenset(sizes - kernel.scalars.keys())
+        extents += [size for size in _of_threads(kernel) if len(size.terms) == 1 and all(map(is_size, size.names))]
+        self.sizes = frozenset({name for extent in extents for name in extent.variables()} - kernel.scalars.keys())
 
     def bounds(self, parents: Sequence[Stmt], inner: Stmt) -> Bounds:
         """Ranges of block indices and loop variables at ``inner``, and the conditions of the branches around it.
@@ -61,6 +58,15 @@ class Reach:
             )
         ]
         return Bounds(ranges, tuple(known), sizes=self.sizes)
+
+
+def _of_threads(kernel: Kernel) -> Iterator[Sym]:
+    """The number of threads, and of the elements that they share among them."""
+    if kernel.launch is not None and kernel.launch.threads is not None:
+        yield kernel.launch.threads.sym
+    for stmt in kernel.walk():
+        if isinstance(stmt, Loop) and stmt.kind == "parallel":
+            yield from (item.extent for item in stmt.ranges)
 
 
 def parents_of(kernel: Kernel, stmt: Stmt) -> tuple[Stmt, ...]:

@@ -12,7 +12,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Copy, Loop, Memory, Op, Opaque, Stmt, Sync
+from tl2npu.kernel.model import Alloc, Copy, Loop, Memory, Op, Opaque, Scalar, Stmt, Sync
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.leftovers import drop_leftovers, remove_statements
 from tl2npu.passes.plain.hints.tensor_layouts import is_shared
@@ -71,12 +71,20 @@ def _is_hint(job: Job, stmt: Op | Sync) -> bool:
     if name not in STATEMENTS:
         return False
     if name == "sync_threads":
-        return not stmt.args  # with arguments it is a barrier of some of the threads
+        return _is_for_all(job, stmt)
     if name == "annotate_layout":
         _refuse_global_layout(job, stmt)
     if name == "annotate_safe_value":
         _refuse_safe_value(job, stmt)
     return True
+
+
+def _is_for_all(job: Job, stmt: Op | Sync) -> bool:
+    """A barrier of all threads of the block, ``T.sync_threads(3, threads)``; fewer mean roles of their own."""
+    count, launch = stmt.args.get("arrive_count"), job.kernel.launch
+    if count is None or launch is None or launch.threads is None:
+        return count is None
+    return isinstance(count, Scalar) and count.sym == launch.threads.sym
 
 
 def _mapping(stmt: Op | Sync, what: str) -> list[cst.DictElement]:
