@@ -216,6 +216,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL604", "function-of-callers", "info", "safe", "call the function that the callers give by its name"),
     ("TL605", "unknown-function-of-callers", "error", "display-only",
      "call the factory in this file, with functions of the module"),
+    ("TL606", "single-element-store", "info", "safe", "copy the element from a row of 32 bytes in UB"),
     ("TL611", "gathered-rows", "info", "safe", "store each gathered row in L1 by itself"),
     ("TL612", "stages-of-both-cores", "info", "safe", "keep the stages of a loop over both cores"),
     ("TL622", "tile-of-one-arm", "info", "safe", "make a tile under the condition that needs it"),

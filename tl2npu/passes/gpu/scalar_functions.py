@@ -21,7 +21,7 @@ from tl2npu.passes.plain.loops.normal import is_run_time
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import exchanged
-from tl2npu.passes.writing.tiles import last_allocation
+from tl2npu.passes.writing.tiles import allocate_above
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import walk as nodes
 
@@ -50,7 +50,7 @@ def _first(job: Job) -> _Site | None:
         if any(isinstance(above, Loop) and above.kind in ("parallel", "vectorized") for above in parents):
             continue
         found = [node for node in nodes(stmt.value.node) if isinstance(node, cst.Call) and _is_function(job, node)]
-        if found and is_run_time(job, found[-1], stmt.env):
+        if any(is_run_time(job, call, stmt.env) for call in found):
             _refuse_without_condition(job, stmt, parents, found[-1])
             return _Site(stmt, found[-1], parents[0] if parents else stmt)  # the last one holds no other
     return None
@@ -90,22 +90,11 @@ def _write(job: Job, site: _Site, names: Names) -> bool:
     text += f"for {index} in T.Parallel({_BLOCK}):\n    {tile}[{index}] = {code(call.func)}({given})\n"
     new = exchanged(stmt.node, call, cst.parse_expression(f"{tile}[0]"))
     assert isinstance(new, cst.BaseSmallStatement)
+    job.change("TL152", call, f"computed `{code(call.func)}` of single values on a small tile")
+    edits = Edits(job.file.index)
+    allocate_above(job, edits, site.top, f'{tile} = T.alloc_shared([{_BLOCK}], "float32")\n', line)
+    job.apply(edits)  # the statement may be the first one
     edits = Edits(job.file.index)
     edits.replace_many(line, [*parse(job, text, line), line.with_changes(body=[new], leading_lines=())])
-    job.change("TL152", call, f"computed `{code(call.func)}` of single values on a small tile")
-    _allocate(job, edits, site.top, f'{tile} = T.alloc_shared([{_BLOCK}], "float32")\n')
     job.apply(edits)
     return True
-
-
-def _allocate(job: Job, edits: Edits, top: Stmt, text: str) -> None:
-    """Behind the last allocation above the statement, else first of all."""
-    last = last_allocation(job, top)
-    if last is not None:
-        edits.replace_many(last.node, [last.node, *parse(job, text, last.node)])
-        return
-    assert job.kernel.launch is not None
-    first = job.kernel.launch.node.body.body[0]
-    if first is job.file.index.parent(top.node) or first is top.node:
-        raise Blocked("TL150", top.node, "allocate a tile before this function of a single value")
-    edits.replace_many(first, [*parse(job, text, first), first])

@@ -17,6 +17,7 @@ from tl2npu.passes.gpu import (
     nan_notes,
     padded_rows,
     scalar_functions,
+    single_stores,
     turned_operands,
 )
 from tl2npu.passes.gpu.bits import rewrite as bits
@@ -81,6 +82,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     fills.rewrite(job)
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)
+    single_stores.to_copies(job)
     job.part(partial(_with_tiles, threads=threads, before=before, authors=authors, alias=alias, read=read))
 
 

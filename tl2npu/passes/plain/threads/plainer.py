@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.threads import all_reduce, finer
+from tl2npu.passes.plain.threads import all_reduce, finer, unnamed
 from tl2npu.passes.plain.threads.lanes import Unclear, lanes_of
 
 
 def put(job: Job) -> None:
-    """Write sums over all threads as additions, and give each thread one element."""
+    """Name indices, write sums over all threads as additions, and give each thread one element."""
+    unnamed.name_indices(job)
     for edits in (all_reduce.edits, finer.edits):
         try:
             lanes = lanes_of(job, (f"T.{all_reduce.NAME}",))
