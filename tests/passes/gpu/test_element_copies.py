@@ -7,6 +7,7 @@ import pytest
 
 from tests.passes.gpu.stage import after, blocked, same
 from tests.passes.gpu.support import agree, gpu_file
+from tests.passes.simulated import run
 from tl2npu.passes.gpu import fills
 from tl2npu.passes.gpu.element_copies import rewrite as element_copies
 
@@ -565,3 +566,26 @@ def test_copies_of_a_number_of_rows_that_the_kernel_computes() -> None:
     params = "X: T.Tensor((80, 64), 'float32'), Y: T.Tensor((80, 64), 'float32')"
     text = gpu_file(params, body, launch="T.Kernel(3, threads=128) as bx")
     agree(text, {"X": np.random.default_rng(4).standard_normal((80, 64)).astype(np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("load", "store"),
+    [
+        ("T.copy(X[bx : bx + 1, 128], x)", "T.copy(x, Y[bx, 0])"),
+        ("T.copy(X[bx : bx + 1, bx * 16], x)", "T.copy(x, Y[bx : bx + 1, 0])"),
+        ("T.copy(X[bx, 0], x)", "T.copy(x, Y[bx : bx + 1, 0])"),
+        ("T.copy(X[bx, 100:228], x)", "T.copy(x, Y[bx : bx + 1, :])"),
+    ],
+)
+@pytest.mark.parametrize("shape", ["(1, 128)", "(128,)"])
+def test_regions_with_slices_and_single_indices(load: str, store: str, shape: str) -> None:
+    """A GPU's copy spreads an index to the tile's size where the region has none; the Ascend compiler takes one element."""
+    body = f'x = T.alloc_shared({shape}, "float32")\n{load}\n{store}\n'
+    params = 'X: T.Tensor((5, 300), "float32"), Y: T.Tensor((5, 128), "float32")'
+    text = gpu_file(params, body, launch="T.Kernel(5, threads=128) as bx")
+    given = np.arange(1500, dtype=np.float32).reshape(5, 300)
+    starts = {"128]": [128] * 5, "16]": range(0, 80, 16), "0]": [0] * 5, "228]": [100] * 5}
+    first = next(found for end, found in starts.items() if load.removesuffix(", x)").endswith(end))
+    new = agree(text, {"X": given})
+    wanted = np.stack([given[row, start : start + 128] for row, start in enumerate(first)])
+    np.testing.assert_array_equal(run(new, {"X": given})["Y"], wanted)

@@ -13,6 +13,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Op, Operand, Scalar
+from tl2npu.kernel.symbolic import const
 from tl2npu.passes.gpu.element_copies.columns import size_text
 from tl2npu.passes.gpu.element_copies.gathers import is_operand
 from tl2npu.passes.gpu.element_copies.strided import (
@@ -26,7 +27,7 @@ from tl2npu.passes.gpu.element_copies.strided import (
 from tl2npu.passes.gpu.fills import contiguous
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import element_type
-from tl2npu.passes.writing.statements import Names, expression, parse, shape_text
+from tl2npu.passes.writing.statements import Names, expression, factor, parse, shape_text
 from tl2npu.passes.writing.tiles import Tiles, dtype_text, last_allocation
 from tl2npu.source.edits import Edits
 
@@ -37,6 +38,7 @@ _SHORT = {"float16": "half", "bfloat16": "bf16", "float32": "f32", "int32": "i32
 def plain_copies(job: Job) -> None:
     """Loads that convert, and copies of parts of tiles that are no rows, go through a tile."""
     _single_asynchronous(job)
+    _spread_points(job)
     edits = Edits(job.file.index)
     tiles = Tiles(job, Names(job))
     made: dict[tuple[Buffer, str], str] = {}
@@ -199,6 +201,48 @@ def _extent(dim: Dim) -> str | None:
     if dim.lo.is_zero and dim.node.upper is not None:
         return code(dim.node.upper)
     return size_text(dim.extent)
+
+
+def _spread_points(job: Job) -> None:
+    """``T.copy(X[b : b + 1, k], x)`` of a tile of one row: a GPU's copy spreads what is one element to the tile's size.
+
+    It does where the two sides have not as many axes that are longer than 1 (``legalize_pairwise_extents`` of
+    tile-ai/tilelang). The Ascend compiler takes one element.
+    """
+    edits = Edits(job.file.index)
+    for stmt in job.kernel.walk():
+        sides = (stmt.src, stmt.dst) if isinstance(stmt, Copy) and not stmt.via else ()
+        tensor = next((side for side in sides if side.buffer.memory is Memory.GM), None)
+        tile = next((side for side in sides if side.dims is None and _on_chip(side.buffer)), None)
+        text = _spread(tensor, tile.buffer) if tensor is not None and tile is not None else None
+        if tensor is not None and text is not None:
+            edits.replace(tensor.node, expression(job, text, tensor.node))
+            job.change("TL171", stmt.node, f"wrote all extents of `{code(tensor.node)}`")
+    job.apply(edits)
+
+
+def _spread(tensor: Operand, tile: Buffer) -> str | None:
+    """A region with slices and single indices, as the tile's shape wants it; None where it is so already."""
+    one, dims = const(1), tensor.dims or ()
+    extents = [one if dim.is_point else dim.extent for dim in dims]
+    shape = [*[one] * (len(dims) - len(tile.shape)), *tile.shape][-len(dims) :] if dims else []
+    if all(dim.is_point for dim in dims) or all(not dim.is_point for dim in dims):
+        return None
+    if sum(size != one for size in extents) == sum(size != one for size in tile.shape):
+        return None
+    nodes = [*tile.shape_nodes][-len(dims) :]
+    nodes = [nodes[0]] * (len(dims) - len(nodes)) + nodes
+    parts: list[str] = []
+    for dim, extent, size, node in zip(dims, extents, shape, nodes, strict=True):
+        if dim.is_point and size != one:
+            start, length = code(dim.node), code(node)
+            plain_sum = str(int(start) + int(length)) if start.isdigit() and length.isdigit() else ""
+            parts.append(f"{start}:{plain_sum}" if plain_sum else f"{start} : {start} + {factor(length)}")
+        elif extent == size or extent is None:
+            parts.append(code(dim.node))
+        else:
+            return None
+    return f"{tensor.buffer.name}[{', '.join(parts)}]"
 
 
 def _single_asynchronous(job: Job) -> None:
