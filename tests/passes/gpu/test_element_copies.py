@@ -579,7 +579,7 @@ def test_copies_of_a_number_of_rows_that_the_kernel_computes() -> None:
 )
 @pytest.mark.parametrize("shape", ["(1, 128)", "(128,)"])
 def test_regions_with_slices_and_single_indices(load: str, store: str, shape: str) -> None:
-    """A GPU's copy spreads an index to the tile's size where the region has none; the Ascend compiler takes one element."""
+    """A GPU spreads an index to the tile where the region has no extent; the Ascend compiler takes one element."""
     body = f'x = T.alloc_shared({shape}, "float32")\n{load}\n{store}\n'
     params = 'X: T.Tensor((5, 300), "float32"), Y: T.Tensor((5, 128), "float32")'
     text = gpu_file(params, body, launch="T.Kernel(5, threads=128) as bx")

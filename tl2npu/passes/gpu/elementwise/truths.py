@@ -12,7 +12,7 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
 DTYPE = "float32"
-_CONSTANTS = {"True": True, "T.bool(True)": True, "False": False, "T.bool(False)": False}
+_CONSTANTS = {"True": True, "bool(True)": True, "False": False, "bool(False)": False}
 
 
 def truth_tiles(kernel: Kernel) -> frozenset[Buffer]:
@@ -69,7 +69,7 @@ def choice(condition: Expr, yes: Expr, no: Expr) -> Expr | None:
 
 def _constant(value: Expr) -> bool | None:
     """What ``True`` and ``T.bool(False)`` say; None for anything else."""
-    return _CONSTANTS.get(value.text) if value.is_number else None
+    return _CONSTANTS.get(value.text.rpartition(".")[2]) if value.is_number else None
 
 
 def _logic(sign: str, *parts: Expr) -> Expr:
