@@ -185,6 +185,7 @@ UNKNOWN = {
     "not called": ({"a": "make(1000, relu)", "b": "make"}, "uses `make` without calling it"),
     "a name of the caller": ({"": "[make(1000, f) for f in (relu, shifted)][0]"}, "gives `f`"),
     "a closure": ({"": "(lambda s: make(1000, lambda v: v * s))(2.0)"}, "gives `lambda v: v * s`"),
+    "an import of the caller": ({"": "(lambda: 1)() and local()"}, "gives `lambda v: v * pi`"),
     "nothing": ({"": "make(1000)"}, "does not give it"),
 }
 
@@ -192,6 +193,8 @@ UNKNOWN = {
 @pytest.mark.parametrize(("uses", "why"), UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_what_is_not_known(uses: dict[str, str], why: str) -> None:
     text = file(uses)
+    if "local" in str(uses):
+        text += "\n\ndef local():\n    from math import pi\n\n    return make(1000, lambda v: v * pi)\n"
     (code, _), *_ = refused(text)
     assert code == "TL605"
     assert why in next(d.message for d in result_of(text).diagnostics if d.code == "TL605")
@@ -209,3 +212,8 @@ def test_a_function_that_the_caller_hides() -> None:
 
 def test_a_function_that_is_bound_again() -> None:
     assert refused(file({"": "make(1000, relu)"}) + "\n\nrelu = T.exp\n")[0][0] == "TL605"
+
+
+def test_a_parameter_whose_default_has_its_name() -> None:
+    factory = FACTORY.replace("op(X", "relu(X").replace("(N, op,", "(N, relu=relu,")
+    assert refused(file({"": "make(1000)"}, factory))[0][0] == "TL605"

@@ -23,7 +23,7 @@ from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import calls_in, names_in
+from tl2npu.source.tree import calls_in, names_in, nodes_of
 
 _LANGUAGE = "tilelang.language."
 _MOST = 8
@@ -86,6 +86,8 @@ def _write(job: Job, place: cst.CSTNode | None, call: cst.Call, owner: cst.Funct
         _collect(job, owner, name, given, ())
         if len(given.texts) + len(given.lambdas) > _MOST:
             raise _Unknown(f"its callers give more than {_MOST}")
+        if not given.texts and not given.lambdas:
+            raise _Unknown(f"no call of `{owner.name.value}` gives it")
         hidden = {inner for above in _functions(index, call) for inner in bound_inside(above)}
         for text in given.texts:
             if text.split(".")[0] in hidden:
@@ -248,4 +250,5 @@ def _is_closed(node: cst.Lambda, around: Sequence[cst.CSTNode]) -> bool:
     own = {param.name.value for param in params.params}
     free = {name.value for name in names_in(node.body)} - own
     bound = {name for above in around for name in bound_inside(above)}
+    bound |= {name.value for above in around for line in nodes_of(above, cst.ImportFrom) for name in names_in(line)}
     return not free & bound and all(param.default is None for param in params.params)
