@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 
 import libcst as cst
 
@@ -61,7 +62,7 @@ class _Body:
         self.nest = nest
         self.reading = reading
         self.registers: set[str] = set()
-        self.asked = 0
+        self.taken = {name.value for name in names_in(nest.node)}
 
     def read(self, body: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
         for position, stmt in enumerate(body):
@@ -163,8 +164,8 @@ class _Body:
         if pairs:
             return
         if self.is_asked_first(stmt, found):
-            self.asked += 1
-            name = _HOLDS if self.asked == 1 else f"{_HOLDS}_{self.asked}"
+            name = next(name for name in chain((_HOLDS,), map(f"{_HOLDS}_{{}}".format, count(2))) if name not in self.taken)
+            self.taken.add(name)
             yield Put(stmt, None, as_numbers(found), local=name)
             found = as_truth(self.reading.local.pop(name, Expr("load", text=name, axes=found.axes)))
         yield from self.read(stmt.then, _both(condition, found))
