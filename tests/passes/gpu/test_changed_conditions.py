@@ -41,10 +41,10 @@ if a[i, j] > 0:
         a[i, j] = 1.0
         f[i, j] = 0.0
     n[i, j] = 0""",
-    "a name that is taken": """condition = a[i, j] + 1.0
+    "a name that is taken": """holds = a[i, j] + 1.0
 if a[i, j] < 0.5:
-    a[i, j] = condition
-    f[i, j] = condition""",
+    a[i, j] = holds
+    f[i, j] = holds""",
 }
 
 

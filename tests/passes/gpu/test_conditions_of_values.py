@@ -80,9 +80,7 @@ COMPUTED: dict[str, Found] = {
     "T.if_then_else((T.abs(v) > 2.0) & (T.exp(v) < 100.0), 7.0, v)": lambda x: np.where(
         (np.abs(x) > 2) & (np.exp(x) < 100), 7, x
     ),
-    "T.if_then_else(T.max(v, 1.0) == T.sqrt(v * v), 7.0, v)": lambda x: np.where(
-        np.fmax(x, 1) == np.sqrt(x * x), 7, x
-    ),
+    "T.if_then_else(T.max(v, 1.0) == T.sqrt(v * v), 7.0, v)": lambda x: np.where(np.fmax(x, 1) == np.sqrt(x * x), 7, x),
 }
 
 

@@ -164,7 +164,9 @@ class _Body:
         if pairs:
             return
         if self.is_asked_first(stmt, found):
-            name = next(name for name in chain((_HOLDS,), map(f"{_HOLDS}_{{}}".format, count(2))) if name not in self.taken)
+            name = next(
+                name for name in chain((_HOLDS,), map(f"{_HOLDS}_{{}}".format, count(2))) if name not in self.taken
+            )
             self.taken.add(name)
             yield Put(stmt, None, as_numbers(found), local=name)
             found = as_truth(self.reading.local.pop(name, Expr("load", text=name, axes=found.axes)))

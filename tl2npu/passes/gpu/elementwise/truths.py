@@ -34,13 +34,11 @@ def _is_bool(buffer: Buffer) -> bool:
     return element_types.plain(buffer.dtype) == "bool"
 
 
-_CONSTANTS = {"True": "1.0", "False": "0.0"}
-
-
 def as_numbers(value: Expr, dtype: str = DTYPE) -> Expr:
     """A truth value as 1.0 or 0.0, a constant only for a tile of that type; other values as they are."""
-    if value.kind == "number" and value.text in _CONSTANTS and dtype == DTYPE:
-        return number(_CONSTANTS[value.text])
+    told = _constant(value)
+    if told is not None and dtype == DTYPE:
+        return number("1.0" if told else "0.0")
     if value.kind not in ("compare", "logic"):
         return value
     return Expr("select", "", (value, number("1.0"), number("0.0")), DTYPE, axes=value.axes)
