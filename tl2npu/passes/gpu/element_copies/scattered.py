@@ -21,7 +21,6 @@ from tl2npu.passes.gpu.element_copies.values import choice_of, is_zero
 from tl2npu.passes.gpu.element_copies.writing import Item, env_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
-from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.tree import names_in
 
 _MOST_AXES = 2
@@ -90,7 +89,7 @@ class ScatteredElements(LoopOperands):
         tile = self.tile(Region(operand.buffer, tuple(Axis(part.var, "0", part) for part in used)))
         start = f"T.clear({tile})"
         if neutral is not None:
-            start = f"T.fill({tile}, {neutral}T.infinity({dtype_text(operand.buffer)}))"
+            start = f'T.fill({tile}, {neutral}T.infinity("float32"))'  # the front end knows none of bfloat16
         lines, depth = [start] if tests else [], ""
         for part in used:
             lines.append(f"{depth}for {part.name} in T.serial({extent_text(part)}):")
