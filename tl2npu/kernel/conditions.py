@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.source.names import Names
-from tl2npu.source.tree import child_fields
+from tl2npu.source.tree import with_children
 
 _LANGUAGE = "tilelang.language."
 _NESTED_WITH = "# noqa: SIM117"
@@ -77,18 +77,7 @@ def rewritten(node: cst.CSTNode, names: Names) -> cst.CSTNode:
     """Every such block at and below a node as ``if``, the inner ones first."""
     if isinstance(node, (cst.BaseExpression, cst.BaseSmallStatement)):
         return node
-    changes: dict[str, object] = {}
-    for field in child_fields(type(node)):
-        value = getattr(node, field)
-        if isinstance(value, cst.CSTNode):
-            done = rewritten(value, names)
-            if done is not value:
-                changes[field] = done
-        elif isinstance(value, (tuple, list)):
-            items = [rewritten(item, names) for item in value]
-            if any(new is not old for new, old in zip(items, value, strict=True)):
-                changes[field] = items
-    new = node.with_changes(**changes) if changes else node
+    new = with_children(node, lambda child: rewritten(child, names))
     if isinstance(node, cst.With) and isinstance(new, cst.With):
         return as_if(node, names, new) or new
     return new

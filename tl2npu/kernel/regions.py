@@ -11,7 +11,7 @@ from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.model import Buffer, Operand, Range
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.source.tree import child_fields, nodes_of
+from tl2npu.source.tree import nodes_of, replaced
 
 _TIGHT = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.FloorDivide, cst.Modulo, cst.Power)
 
@@ -113,7 +113,7 @@ class Lets:
             }
             if not inner:
                 break
-            node = substitute(node, inner)  # type: ignore[assignment]
+            node = replaced(node, inner)  # type: ignore[assignment]
         return node
 
     def without(self, names: Iterable[str]) -> Lets:
@@ -130,24 +130,6 @@ def _in_parentheses(node: cst.BaseExpression, alone: bool) -> cst.BaseExpression
     if alone or simple or node.lpar:
         return node
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-
-def substitute(node: cst.CSTNode, new: Mapping[int, cst.CSTNode]) -> cst.CSTNode:
-    """The node with other nodes in the place of some inside it, by ``id``."""
-    if id(node) in new:
-        return new[id(node)]
-    changes: dict[str, object] = {}
-    for name in child_fields(type(node)):
-        value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
-            changed: object = substitute(value, new)
-            if changed is not value:
-                changes[name] = changed
-        elif isinstance(value, (tuple, list)):
-            items = [substitute(item, new) if isinstance(item, cst.CSTNode) else item for item in value]
-            if any(a is not b for a, b in zip(items, value, strict=True)):
-                changes[name] = items
-    return node.with_changes(**changes) if changes else node
 
 
 def region(operand: Operand, ranges: Sequence[Range], lets: Lets, evaluator: Evaluator, env: Env) -> Region | None:
@@ -213,5 +195,5 @@ def _is(node: cst.BaseExpression, name: str) -> bool:
 
 def _at_zero(node: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
     zeros = {id(item): cst.Integer("0") for item in nodes_of(node, cst.Name) if item.value == name}
-    found = substitute(node, zeros)
+    found = replaced(node, zeros)
     return found if isinstance(found, cst.BaseExpression) else None

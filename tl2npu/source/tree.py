@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, Generic, TypeVar, cast
@@ -127,6 +127,28 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
         elif IS_NODE[kind]:
             found.append(value)
     return found
+
+
+def with_children(node: cst.CSTNode, change: Callable[[cst.CSTNode], cst.CSTNode]) -> cst.CSTNode:
+    """The node with what ``change`` makes of its child nodes; the very node if that is nothing new."""
+    changes: dict[str, object] = {}
+    for name in child_fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            new = change(value)
+            if new is not value:
+                changes[name] = new
+        elif isinstance(value, (tuple, list)):
+            items = [change(item) for item in value]
+            if any(new is not old for new, old in zip(items, value, strict=True)):
+                changes[name] = items
+    return node.with_changes(**changes) if changes else node
+
+
+def replaced(node: cst.CSTNode, new: Mapping[int, cst.CSTNode]) -> cst.CSTNode:
+    """The node with other nodes in the place of some inside it, by ``id``."""
+    found = new.get(id(node))
+    return found if found is not None else with_children(node, lambda child: replaced(child, new))
 
 
 def walk(node: cst.CSTNode, without: Container[int] = ()) -> Iterator[cst.CSTNode]:

@@ -19,12 +19,11 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Stmt, children, walk
-from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import nodes_of, replaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +78,7 @@ def one_by_one(job: Job) -> bool:
         if len(firsts) != 1 or not all(_is_known(job, item, loads[0]) for item in found if item.index is index):
             return False
         own[index] = name = names.fresh(f"{index.name}_rows") if elsewhere else index.name
-        again = [substitute(loads[0].node, {id(loads[0].dst.node): cst.Name(name)})] if elsewhere else []
+        again = [replaced(loads[0].node, {id(loads[0].dst.node): cst.Name(name)})] if elsewhere else []
         first = firsts.pop()
         sums = parse(job, f"T.tile.add({name}, {name}, {first})", loads[0].node) if first else []
         edits.replace_many(loads[0].node, [loads[0].node, *again, *sums])
@@ -104,18 +103,18 @@ def _write(job: Job, edits: Edits, item: _Gather, row: str, index: str) -> None:
     assert shape is not None
     columns = code(tile.shape_nodes[1])
     text = f"[{columns}]" if isinstance(shape, cst.List) else f"({columns},)"
-    call = code(substitute(tile.node, {id(shape): cst.parse_expression(text)}))
+    call = code(replaced(tile.node, {id(shape): cst.parse_expression(text)}))
     edits.replace_many(tile.statement, parse(job, f"{row} = {call}", tile.statement))
     new: dict[int, cst.CSTNode] = {id(item.load.dst.node): cst.Name(row)}
     if index:
         element, place = f"{index}[{loop.ranges[0].name}]", code(item.place)
         kinds = cst.BinaryOperation if item.first is not None else cst.Subscript
         new |= {id(node): cst.parse_expression(element) for node in nodes_of(loop.node, kinds) if code(node) == place}
-    changed = cst.ensure_type(substitute(loop.node, new), cst.For)
+    changed = cst.ensure_type(replaced(loop.node, new), cst.For)
     made: Sequence[cst.CSTNode] = changed.body.body
     if item.fill is not None:
         (filled,) = [operand.node for _, operand in item.fill.operands if operand.buffer is tile]
-        fill = parse(job, code(substitute(item.fill.node, {id(filled): cst.Name(row)})).strip(), loop.node)
+        fill = parse(job, code(replaced(item.fill.node, {id(filled): cst.Name(row)})).strip(), loop.node)
         edits.remove(item.fill.node)
         (guard, *others) = made
         if isinstance(guard, cst.If) and guard.orelse is None and not others:  # a row is loaded or filled

@@ -20,9 +20,9 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.plain.loops.normal import is_run_time
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import Names, parse
-from tl2npu.passes.writing.substitute import exchanged
 from tl2npu.passes.writing.tiles import allocate_above
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import replaced
 from tl2npu.source.tree import walk as nodes
 
 _LANGUAGE = "tilelang.language."
@@ -88,7 +88,7 @@ def _write(job: Job, site: _Site, names: Names) -> bool:
         text = f"{given} = {code(argument)}\n"
     tile, index = names.fresh(f"{stem}_tile"), names.fresh("i")
     text += f"for {index} in T.Parallel({_BLOCK}):\n    {tile}[{index}] = {code(call.func)}({given})\n"
-    new = exchanged(stmt.node, call, cst.parse_expression(f"{tile}[0]"))
+    new = replaced(stmt.node, {id(call): cst.parse_expression(f"{tile}[0]")})
     assert isinstance(new, cst.BaseSmallStatement)
     job.change("TL152", call, f"computed `{code(call.func)}` of single values on a small tile")
     edits = Edits(job.file.index)

@@ -22,13 +22,13 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Operand
-from tl2npu.kernel.regions import substitute
 from tl2npu.passes.gpu.memory import allocations
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing import numbers as fills_values
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import replaced
 
 
 @dataclass(eq=False)
@@ -162,14 +162,14 @@ def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind
     alone = alone or any(not copy.dst.is_whole and copy.dst.buffer is buffer for copy in tile.copies)
     if shape is None or buffer.statement is None or alone:
         return False
-    call = substitute(buffer.node, {id(shape): _with_units(buffer, shape, tile.units)})
+    call = replaced(buffer.node, {id(shape): _with_units(buffer, shape, tile.units)})
     edits.replace_many(buffer.statement, [buffer.statement, *parse(job, f"{name} = {code(call)}", buffer.statement)])
     for copy in tile.copies:
         loads = copy.dst.buffer is buffer
         view = _view(name, tile.units)
         text = f"T.copy({view}, {buffer.name})" if loads else f"T.copy({buffer.name}, {view})"
         extra = parse(job, text, copy.node)
-        moved = substitute(copy.node, {id((copy.dst if loads else copy.src).node): cst.Name(name)})
+        moved = replaced(copy.node, {id((copy.dst if loads else copy.src).node): cst.Name(name)})
         before = []
         if loads and behind.is_used(copy.src):
             before = parse(job, _fill(job, buffer, copy, name), copy.node)

@@ -18,7 +18,6 @@ from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Range, Store, walk
 from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
-from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.conditions import parts, simple
 from tl2npu.passes.npuir.vectorised import flat, is_vector, needs_vector, outer_loops
@@ -27,7 +26,7 @@ from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import Unclear, substituted
 from tl2npu.passes.writing.tiles import dtype_text, shape_text
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, replaced
 from tl2npu.source.tree import walk as nodes
 
 
@@ -84,7 +83,7 @@ def _bare_sides(line: cst.CSTNode) -> cst.CSTNode:
         for side in (node.left, *(target.comparator for target in node.comparisons))
     ]
     bare = {id(side): side.with_changes(lpar=(), rpar=()) for side in sides if _is_sum(side)}
-    return substitute(line, bare)
+    return replaced(line, bare)
 
 
 def _is_sum(side: cst.BaseExpression) -> bool:
@@ -172,7 +171,7 @@ def _name_invariants(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
                 continue
             same = {id(node): cst.Name(name) for node in nodes(other.value.node) if _is_same(node, found)}
             if same:
-                line = substitute(other.node, {id(other.value.node): substitute(other.value.node, same)})
+                line = replaced(other.node, {id(other.value.node): replaced(other.value.node, same)})
                 assert isinstance(line, cst.BaseSmallStatement)
                 plan.replace(other.node, [cst.SimpleStatementLine([line])])
         job.change("TL409", found, f"computed `{text}` before the loop: it is the same for all elements")

@@ -13,10 +13,9 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Memory, Store
-from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat
-from tl2npu.source.tree import nodes_of, walk
+from tl2npu.source.tree import nodes_of, replaced, walk
 
 _CHOICE = "if_then_else"
 _ARGUMENTS = 3
@@ -48,9 +47,9 @@ def parts(job: Job, stmt: Store, tile: Callable[[], str]) -> list[str]:
         place = target
         if stmt.augmented or _reads_target(stmt, chosen):
             place = _beside(stmt, tile)
-        outer = substitute(value, {id(chosen): cst.parse_expression(place)})
+        outer = replaced(value, {id(chosen): cst.parse_expression(place)})
         assert isinstance(outer, cst.BaseExpression)
-        last = substitute(stmt.node, {id(value): outer})
+        last = replaced(stmt.node, {id(value): outer})
         return [f"{place} = {flat(chosen)}", flat(last)]
     (choice,) = calls
     cond, yes, no = (arg.value for arg in choice.args)

@@ -13,13 +13,13 @@ import libcst as cst
 
 from tl2npu.dialects.functions import FUNCTIONS, NPUIR_TILES, NPUIR_VECTOR
 from tl2npu.kernel.model import Store, walk_with_parents
-from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.statements import expression, factor
 from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import replaced
 from tl2npu.tile.expr import Call, Const, Expr, Load, rebuilt, walk
 from tl2npu.tile.meaning import Formula, parts_of
 from tl2npu.tile.write.expressions import expression as text_of
@@ -59,7 +59,7 @@ def spell_out(job: Job) -> None:
                 continue
             call, name = found
             place, text = _written(job, stmt, call, FORMULAS[name].value)
-            new = substitute(stmt.value.node, {id(place): expression(job, f"({text})", call)})
+            new = replaced(stmt.value.node, {id(place): expression(job, f"({text})", call)})
             assert isinstance(new, cst.BaseExpression)
             edits.replace(stmt.value.node, new.with_changes(lpar=(), rpar=()) if place is stmt.value.node else new)
             job.change("TL410", call, f"wrote `T.{name}` with functions that have vector operations")

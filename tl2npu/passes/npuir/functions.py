@@ -14,7 +14,6 @@ from tl2npu.dialects.functions import NPUIR_TILES
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Memory, Operand, Range, Stmt, Store, walk, walk_with_parents
-from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.formulas import FORMULAS, as_float32, formula_text, narrow_type
 from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, flat, is_vector, without_lowering
@@ -23,7 +22,7 @@ from tl2npu.passes.writing.plan import Line, Plan
 from tl2npu.passes.writing.statements import Names, expression, factor, parse, shape_text
 from tl2npu.passes.writing.tiles import dtype_text, last_allocation
 from tl2npu.passes.writing.tiles import shape_text as shape_of
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, replaced
 
 _SERIES = {"sin": "vsin", "cos": "vcos"}
 _ON_STATISTICS = {"rsqrt": "vrsqrt"}
@@ -155,7 +154,7 @@ class _Loop:
             value = self._with(value, call, element)
         line = _line(self._job, stmt.node)
         if value is not stmt.value.node:
-            line = substitute(line, {id(stmt.value.node): value})  # type: ignore[assignment]
+            line = replaced(line, {id(stmt.value.node): value})  # type: ignore[assignment]
         self._parts += [[line], *behind, []]
 
     def _by_formula(self, stmt: Store, argument: cst.BaseExpression, function: str) -> str:
@@ -189,7 +188,7 @@ class _Loop:
 
     def _with(self, value: cst.BaseExpression, call: cst.Call, text: str) -> cst.BaseExpression:
         """The value with something else in place of a call."""
-        new = substitute(value, {id(call): expression(self._job, factor(text) if call is not value else text, call)})
+        new = replaced(value, {id(call): expression(self._job, factor(text) if call is not value else text, call)})
         assert isinstance(new, cst.BaseExpression)
         return new
 

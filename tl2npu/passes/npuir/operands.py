@@ -11,13 +11,14 @@ import libcst as cst
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Let, Loop, Memory, Operand, Store
-from tl2npu.kernel.regions import Lets, Region, region, substitute
+from tl2npu.kernel.regions import Lets, Region, region
 from tl2npu.kernel.regions import extent_text as extent_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import is_vector, outer_loops
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse, shape_text
 from tl2npu.passes.writing.tiles import dtype_text, last_allocation
+from tl2npu.source.tree import replaced
 
 
 def stage(job: Job) -> None:
@@ -56,7 +57,7 @@ class _Work:
                     raise Blocked("TL413", stmt.node, f"the loop adds to `{target.buffer.name}` in global memory")
                 new[id(target.node)] = self._stored(stmt, target)
             if new:
-                line = substitute(stmt.node, new)
+                line = replaced(stmt.node, new)
                 assert isinstance(line, cst.BaseSmallStatement)
                 self._plan.replace(stmt.node, [cst.SimpleStatementLine([line])])
 

@@ -14,13 +14,12 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Op, Operand, Range
 from tl2npu.kernel.model import walk as walk_statements
-from tl2npu.kernel.regions import substitute
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports
 from tl2npu.passes.writing.statements import expression, factor
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import nodes_of, replaced
 
 _WIDE = re.compile(r"atomic_addx([24])")
 
@@ -87,7 +86,7 @@ def _rewrite(job: Job, loop: Loop, item: Range, width: int, adds: Sequence[Op]) 
     assert item.stop_node is not None
     edits.replace(item.stop_node, cst.parse_expression(_extent(job, loop, item.stop_node, width, adds)))
     for stmt in adds:
-        call = substitute(stmt.call, _elements(stmt, item, width))
+        call = replaced(stmt.call, _elements(stmt, item, width))
         assert isinstance(call, cst.Call)
         edits.replace(stmt.call, call.with_changes(func=expression(job, "T.atomic_add", stmt.node)))
         job.change("TL172", stmt.node, f"wrote `T.atomic_add` of single elements for `T.{stmt.op.name}`")

@@ -83,30 +83,10 @@ def _child(parent: cst.CSTNode, node: cst.CSTNode, values: Mapping[str, cst.Base
     return new
 
 
-def exchanged(node: cst.CSTNode, old: cst.CSTNode, new: cst.CSTNode) -> cst.CSTNode:
-    """The node with ``new`` in the place of ``old``; parts without it stay the same objects."""
-    if node is old:
-        return new
-    changes: dict[str, object] = {}
-    for field in child_fields(type(node)):
-        value = getattr(node, field)
-        if isinstance(value, cst.CSTNode):
-            done = exchanged(value, old, new)
-            if done is not value:
-                changes[field] = done
-        elif isinstance(value, (tuple, list)):
-            items = [exchanged(item, old, new) for item in value]
-            if any(a is not b for a, b in zip(items, value, strict=True)):
-                changes[field] = items
-    return node.with_changes(**changes) if changes else node
-
-
 def closed(node: cst.BaseExpression) -> cst.BaseExpression:
     """The expression as an operand: in parentheses unless it needs none."""
     if node.lpar or (isinstance(node, _CLOSED) and not (isinstance(node, cst.BaseNumber) and "-" in str(node))):
         return node
-    if type(node) is cst.Tuple:
-        return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 

@@ -27,10 +27,9 @@ from tl2npu.passes.gpu.elementwise.work import factor_text
 from tl2npu.passes.gpu.elementwise.writing import comments_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse, shape_text
-from tl2npu.passes.writing.substitute import exchanged
 from tl2npu.passes.writing.tiles import allocate_above
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import children, names_in, walk
+from tl2npu.source.tree import children, names_in, replaced, walk
 
 _BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift, cst.BitInvert)
 _INT16 = (-(1 << 15), (1 << 15) - 1)
@@ -167,7 +166,7 @@ class _Split:
         for part, above in list(self._parts(stmt.value.node, None, env)):
             value = self._value(part, env)
             assert value is not None
-            found = exchanged(found, part, cst.parse_expression(self._tile(value, part, above, env)))
+            found = replaced(found, {id(part): cst.parse_expression(self._tile(value, part, above, env))})
         return found
 
     def _parts(

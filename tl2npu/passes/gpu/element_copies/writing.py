@@ -11,11 +11,10 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.model import Alloc, Branch, Kernel, Let, Loop, Memory, Op, Stmt, Store, walk
-from tl2npu.kernel.regions import substitute
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Line, Plan
 from tl2npu.passes.writing.statements import parse
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, replaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class LoopWriter:
         self.job.change(rule, node, message)
 
     def _new(self, node: cst.CSTNode) -> cst.CSTNode:
-        return substitute(node, self.new)
+        return replaced(node, self.new)
 
     def _before(self, text: str) -> None:
         self.loads.append((self.loop, text))

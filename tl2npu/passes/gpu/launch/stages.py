@@ -15,7 +15,6 @@ import libcst as cst
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Side, Stmt, walk
-from tl2npu.kernel.regions import substitute
 from tl2npu.kernel.stages import flat, is_lost, landing_buffers, parts, shared
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.kernel.turns import Turns, TurnsReader, stages_node
@@ -23,7 +22,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
 from tl2npu.passes.writing.tiles import Tiles
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import nodes_of, replaced
 
 
 class _InTurns(Exception):
@@ -201,7 +200,7 @@ def _prepare(job: Job, loop: Loop, copies: Mapping[Stmt | None, Sequence[tuple[s
 
 def _renamed(node: cst.CSTNode, names: Mapping[str, str]) -> cst.CSTNode:
     found = {id(name): cst.Name(names[name.value]) for name in nodes_of(node, cst.Name) if name.value in names}
-    return substitute(node, found)
+    return replaced(node, found)
 
 
 # the proof, and the loop ---------------------------------------------------------------------------------------------

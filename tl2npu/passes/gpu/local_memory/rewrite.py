@@ -9,14 +9,13 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Memory, Op, Stmt, Store, walk, walk_with_parents
-from tl2npu.kernel.regions import substitute
 from tl2npu.passes.gpu.local_memory.reducers import reducers
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type, number_type
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, children, nodes_of
+from tl2npu.source.tree import calls_in, children, nodes_of, replaced
 
 _BLOCK_BITS = 256
 """The smallest tile that a vector instruction takes."""
@@ -205,7 +204,7 @@ class _Scalars:
         assert isinstance(node, (cst.Assign, cst.AnnAssign, cst.AugAssign))
         assert node.value is not None
         operator = code(node.operator).strip() if isinstance(node, cst.AugAssign) else "="
-        value = substitute(node.value, {id(k): v for k, v in _uses(node.value, tiles, variables, lane).items()})
+        value = replaced(node.value, {id(k): v for k, v in _uses(node.value, tiles, variables, lane).items()})
         plain = operator == "=" and not nodes_of(value, cst.Subscript)
         if isinstance(value, cst.Name) and value.value in _TRUTHS:
             text = f"T.fill({buffer.name}, {_TRUTHS[value.value]})\n"

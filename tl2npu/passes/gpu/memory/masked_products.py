@@ -16,11 +16,10 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.roles import is_zero_fill
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Let, Loop, Op, Operand, Scalar, Stmt, Store, children, walk
-from tl2npu.kernel.regions import substitute
 from tl2npu.kernel.runtime import Late
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, replaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ def apply(job: Job) -> None:
         if gemm is None or masked is None:
             continue
         edits.remove(found.mask.node)
-        edits.replace_many(found.gemm.node, [substitute(found.gemm.node, {id(found.gemm.call): gemm}), masked])
+        edits.replace_many(found.gemm.node, [replaced(found.gemm.node, {id(found.gemm.call): gemm}), masked])
         job.change("TL133", found.mask.node, f"applied the mask to the product in `{found.buffer.name}`")
     job.apply(edits)
 
@@ -235,7 +234,7 @@ def _on_product(late: Late, stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:
     """The mask, with the product in the place of the zeros; an arm of zeros goes."""
     if isinstance(stmt, Loop):
         products = {id(item.other): item.store.target.node.deep_clone() for item in _selects(late, stmt, buffer)}
-        return substitute(stmt.node, products)
+        return replaced(stmt.node, products)
     assert isinstance(stmt, Branch)
     assert isinstance(stmt.node, cst.If)
     choice = stmt.node

@@ -17,9 +17,9 @@ from tl2npu.kernel.factories.facts import facts
 from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.passes.job import Job
 from tl2npu.passes.rounds import until_settled
-from tl2npu.passes.writing.substitute import closed, exchanged
+from tl2npu.passes.writing.substitute import closed
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import nodes_of, replaced
 
 
 def fold(job: Job) -> None:
@@ -59,7 +59,7 @@ def _fold(job: Job, stmt: Stmt, known: Mapping[str, bool], edits: Edits) -> bool
         value = _decided(job, part.test, stmt.env, known)
         if value is not None:
             arm_node = part.body if value else part.orelse
-            edits.replace(node, exchanged(node, part, arm_node if not part.lpar else closed(arm_node)))
+            edits.replace(node, replaced(node, {id(part): arm_node if not part.lpar else closed(arm_node)}))
             job.change("TL117", part.test, f"`{code(part.test)}` is {value} for this kernel")
             return True
     return False

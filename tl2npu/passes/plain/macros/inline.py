@@ -12,7 +12,6 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Helper
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import is_prim_func
 from tl2npu.kernel.model import Branch, Inlined, Loop, Opaque, Stmt
 from tl2npu.kernel.style import launches_in
@@ -22,9 +21,9 @@ from tl2npu.passes.plain.macros import given
 from tl2npu.passes.plain.macros.body import Body, Inliner, Site
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.fold import rebuild
-from tl2npu.passes.writing.substitute import closed, exchanged
+from tl2npu.passes.writing.substitute import closed
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, nodes_of
+from tl2npu.source.tree import calls_in, nodes_of, replaced
 
 _LANGUAGE = "tilelang.language"
 _WORK: tuple[type[cst.CSTNode], ...] = (cst.Expr, cst.For, cst.While, cst.With)
@@ -209,6 +208,6 @@ def _with_value(job: Job, statement: cst.CSTNode, call: cst.Call, value: cst.Bas
     operand = _operand(job, call, value)
     if isinstance(statement, cst.Assign) and statement.value is call and isinstance(value, cst.Tuple):
         operand = value
-    replaced = exchanged(statement, call, operand)
-    assert isinstance(replaced, cst.BaseSmallStatement), code(statement)
-    return replaced
+    new = replaced(statement, {id(call): operand})
+    assert isinstance(new, cst.BaseSmallStatement)
+    return new

@@ -33,7 +33,7 @@ from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import Unclear as NotReplaceable
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import child_fields, names_in, nodes_of
+from tl2npu.source.tree import names_in, nodes_of, with_children
 
 CODE = "TL184"
 """What is refused unless it can be written as loops."""
@@ -305,14 +305,7 @@ class _Writer:
 
     def _indexed(self, node: cst.CSTNode) -> cst.CSTNode:
         """The node with the indices of threads in every access of their own storage."""
-        changes: dict[str, object] = {}
-        for name in child_fields(type(node)):
-            value = getattr(node, name)
-            if isinstance(value, cst.CSTNode):
-                changes[name] = self._indexed(value)
-            elif isinstance(value, (tuple, list)):
-                changes[name] = [self._indexed(item) for item in value]
-        node = node.with_changes(**changes) if changes else node
+        node = with_children(node, self._indexed)
         own = self._own(node.value) if isinstance(node, cst.Subscript) else None
         if own is None or own.scalar:
             return node
