@@ -6,13 +6,14 @@ decide by the memory of the operands.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tl2npu.dialects.catalogue import Core, Kind, Role
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
     Branch,
+    Buffer,
     Copy,
     Let,
     Loop,
@@ -27,6 +28,7 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
     children,
+    walk,
 )
 
 
@@ -103,8 +105,7 @@ def _op_access(stmt: Op, name: str, operand: Operand) -> Iterator[Access]:
 
 def is_on_chip(copy: Copy) -> bool:
     """True for a copy between the cores that the compiler routes through a workspace."""
-    pair = (copy.src.buffer.memory, copy.dst.buffer.memory)
-    return pair in ((Memory.L0C, Memory.UB), (Memory.UB, Memory.L1))
+    return copy_side(copy.src.buffer.memory, copy.dst.buffer.memory) is Side.BOTH
 
 
 def reads(stmt: Stmt, *, deep: bool = False) -> list[Operand]:
@@ -117,12 +118,18 @@ def writes(stmt: Stmt, *, deep: bool = False) -> list[Operand]:
     return [a.operand for s in _self_and(stmt, deep) for a in accesses(s) if a.writes]
 
 
-def _self_and(stmt: Stmt, deep: bool) -> Iterator[Stmt]:
-    yield stmt
-    if deep:
-        for body in children(stmt):
-            for inner in body:
-                yield from _self_and(inner, True)
+def _self_and(stmt: Stmt, deep: bool) -> Iterable[Stmt]:
+    return walk([stmt]) if deep else (stmt,)
+
+
+def touches(stmt: Stmt, *buffers: Buffer) -> bool:
+    """Whether a statement, or one in it, reads or writes one of the buffers."""
+    return any(access.operand.buffer in buffers for inner in walk([stmt]) for access in accesses(inner))
+
+
+def changes(stmt: Stmt, *buffers: Buffer) -> bool:
+    """Whether a statement, or one in it, writes one of the buffers."""
+    return any(operand.buffer in buffers for operand in writes(stmt, deep=True))
 
 
 def copy_side(src: Memory, dst: Memory) -> Side:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Buffer, Kernel, Loop, Operand, Stmt, children, walk, walk_with_parents
+from tl2npu.kernel.model import Buffer, Kernel, Loop, Operand, Stmt, blocks, walk, walk_with_parents
 from tl2npu.kernel.symbolic import Sym
 
 
@@ -25,7 +25,7 @@ class Flow:
         self.kernel = kernel
         self.parents = dict(walk_with_parents(kernel.body))
         self._block: dict[Stmt, Sequence[Stmt]] = {}
-        for block in (kernel.body, *(inner for stmt in kernel.walk() for inner in children(stmt))):
+        for block in blocks(kernel.body):
             self._block.update(dict.fromkeys(block, block))
 
     def block(self, stmt: Stmt) -> Sequence[Stmt]:

@@ -301,6 +301,14 @@ def children(stmt: Stmt) -> tuple[list[Stmt], ...]:
     return ()
 
 
+def blocks(body: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
+    """``body`` and every statement list below it, outer before inner, in text order."""
+    yield body
+    for stmt in body:
+        for inner in children(stmt):
+            yield from blocks(inner)
+
+
 def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
     """Every statement below ``body``, outer before inner, in text order."""
     for stmt in body:

@@ -117,7 +117,7 @@ def _sides(stmt: Stmt) -> tuple[Side, ...]:
 def uses(stmt: Stmt, nest: tuple[Loop, ...]) -> Iterator[Use]:
     """The accesses of a statement and of what is in it; ``nest``: the ``T.Parallel`` around it."""
     inner = (*nest, stmt) if isinstance(stmt, Loop) and stmt.kind == "parallel" else nest
-    for access in () if isinstance(stmt, Alloc) else accesses(stmt):
+    for access in accesses(stmt):
         operand = access.operand
         if operand.buffer.memory not in ON_CHIP or (
             isinstance(stmt, Copy) and is_on_chip(stmt) and operand is stmt.dst
@@ -209,6 +209,6 @@ def landing_buffers(found: Sequence[Part]) -> set[Buffer]:
 def _counts(body: Sequence[Stmt]) -> dict[Buffer, int]:
     counts: dict[Buffer, int] = {}
     for stmt in walk(list(body)):
-        for access in () if isinstance(stmt, Alloc) else accesses(stmt):
+        for access in accesses(stmt):
             counts[access.operand.buffer] = counts.get(access.operand.buffer, 0) + 1
     return counts

@@ -16,7 +16,7 @@ from tl2npu.checks.row_split.split import is_element
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.access import accesses, is_on_chip
 from tl2npu.kernel.handover import Traffic, region, traffic
-from tl2npu.kernel.model import CUBE_MEMORY, Alloc, Buffer, Copy, Kernel, Memory, Op, Opaque, Operand, Range, Store
+from tl2npu.kernel.model import CUBE_MEMORY, Buffer, Copy, Kernel, Memory, Op, Opaque, Operand, Range, Store
 from tl2npu.kernel.symbolic import const
 
 WORKSPACE = "workspace"
@@ -104,7 +104,7 @@ def _on_chip(subject: Subject) -> tuple[OnChip, ...]:
 def _touches(subject: Subject, buffer: Buffer, writer: Copy) -> Iterator[Touch]:
     for placed in subject.statements:
         stmt = placed.stmt
-        if stmt is writer or isinstance(stmt, Alloc):
+        if stmt is writer:
             continue
         if isinstance(stmt, Copy):
             if buffer in (stmt.src.buffer, stmt.dst.buffer) and not is_element(stmt.src):

@@ -410,7 +410,7 @@ class Builder:
     def _mentions(self, stmt: Stmt, buffer: Buffer) -> bool:
         if isinstance(stmt, Copy) and is_on_chip(stmt) and stmt.dst.buffer is buffer:
             return False
-        return not isinstance(stmt, Alloc) and any(a.operand.buffer is buffer for a in accesses(stmt))
+        return any(a.operand.buffer is buffer for a in accesses(stmt))
 
 
 def _in_parts(step: Step, variable: frozenset[str]) -> Step:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, touches
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.roles import Site, Uses, is_zero_fill
@@ -31,11 +31,6 @@ class Chain:
     anchor: Stmt
     zero: Op | None
     added: bool
-
-
-def touches(stmt: Stmt, buffer: Buffer) -> bool:
-    """Whether a statement, or one in it, reads or writes the buffer."""
-    return any(access.operand.buffer is buffer for inner in walk([stmt]) for access in accesses(inner))
 
 
 class Chains:

@@ -6,6 +6,7 @@ in UB (gpu-to-ascend, facts 4 to 6). A buffer with several kinds of use gets sev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -14,7 +15,6 @@ from tl2npu.dialects.catalogue import Kind, Role
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.memory.fractals import begins_where_counted
 from tl2npu.kernel.model import (
-    Alloc,
     Buffer,
     Copy,
     Kernel,
@@ -23,7 +23,7 @@ from tl2npu.kernel.model import (
     Operand,
     Scalar,
     Stmt,
-    children,
+    blocks,
     walk_with_parents,
 )
 
@@ -61,8 +61,6 @@ def uses(kernel: Kernel) -> dict[Buffer, Uses]:
     """The uses of every tile."""
     found = {buffer: Uses() for buffer in kernel.buffers.values() if on_chip(buffer)}
     for stmt in kernel.walk():
-        if isinstance(stmt, Alloc):
-            continue
         taken: set[Buffer] = set()
         if isinstance(stmt, Copy):
             taken |= _copy(stmt, found)
@@ -173,7 +171,7 @@ def _needs_ub(buffer: Buffer, use: Uses, own: Homes, result: dict[Buffer, Homes]
 class Site:
     """Where a statement stands: in ``body`` at ``position``, directly inside ``parent`` (None: the launch)."""
 
-    body: list[Stmt]
+    body: Sequence[Stmt]
     position: int
     parents: tuple[Stmt, ...]
 
@@ -185,12 +183,5 @@ class Site:
 
 def sites(kernel: Kernel) -> dict[int, Site]:
     """Where every statement stands, by ``id``."""
-    found: dict[int, Site] = {}
-    for stmt, parents in walk_with_parents(kernel.body):
-        body = next(b for b in _bodies(parents[-1] if parents else None, kernel) if any(s is stmt for s in b))
-        found[id(stmt)] = Site(body, next(n for n, s in enumerate(body) if s is stmt), parents)
-    return found
-
-
-def _bodies(parent: Stmt | None, kernel: Kernel) -> tuple[list[Stmt], ...]:
-    return children(parent) if parent is not None else (kernel.body,)
+    where = {id(stmt): (body, place) for body in blocks(kernel.body) for place, stmt in enumerate(body)}
+    return {id(stmt): Site(*where[id(stmt)], parents) for stmt, parents in walk_with_parents(kernel.body)}

@@ -301,7 +301,7 @@ def needs_anchor(kernel: Kernel, pair: HandOver) -> str | None:
         if stmt is pair.reader.copy:
             before = False
             continue
-        if isinstance(stmt, Alloc) or stmt is pair.writer.copy:
+        if stmt is pair.writer.copy:
             continue
         touching = [a for a in accesses(stmt) if a.operand.buffer is pair.dst]
         if not touching:

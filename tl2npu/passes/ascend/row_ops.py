@@ -25,7 +25,7 @@ from tl2npu.kernel.model import (
     Operand,
     Scalar,
     Stmt,
-    children,
+    blocks,
     walk,
     walk_with_parents,
 )
@@ -114,7 +114,7 @@ def broadcasts_to_parallel(job: Job) -> None:
 
 def _one_broadcast(job: Job) -> bool:
     kernel = job.kernel
-    for body in _bodies(kernel.body):
+    for body in blocks(kernel.body):
         for stmt in body:
             if not isinstance(stmt, Op) or stmt.op.name != "tile.broadcast" or split_aware(job, "tile.broadcast"):
                 continue
@@ -176,14 +176,6 @@ def _spread(job: Job, stmt: Op) -> None:
         spread.write(edits, stmt, text)
     job.change("TL233", stmt.node, f"wrote a loop that broadcasts `{vector.name}`, so that threads=2 can split it")
     job.apply(edits)
-
-
-def _bodies(body: list[Stmt]) -> list[list[Stmt]]:
-    found = [body]
-    for stmt in body:
-        for inner in children(stmt):
-            found += _bodies(inner)
-    return found
 
 
 def _pair(stmt: Op) -> tuple[Operand, Operand] | None:
@@ -274,7 +266,7 @@ def _vector_unchanged(kernel: Kernel, stmt: Op, users: Sequence[Op], vector: Buf
 
     A loop that holds a use is taken whole: what it does after the use comes before the use of its next iteration.
     """
-    block = next(body for body in _bodies(kernel.body) if stmt in body)
+    block = next(body for body in blocks(kernel.body) if stmt in body)
     following = block[block.index(stmt) + 1 :]
     holders = [next((i for i, item in enumerate(following) if _holds(item, user)), -1) for user in users]
     if -1 in holders:

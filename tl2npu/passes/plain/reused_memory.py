@@ -11,11 +11,10 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, touches
 from tl2npu.kernel.comparisons import at_most
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
-    Alloc,
     Branch,
     Buffer,
     Copy,
@@ -29,7 +28,6 @@ from tl2npu.kernel.model import (
     Stmt,
     Store,
     children,
-    walk,
 )
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.symbolic import const
@@ -102,7 +100,7 @@ def _are_apart(kernel: Kernel, one: Buffer, other: Buffer) -> bool:
     """Whether the uses of two tiles follow one another, and each begin with a store to the whole tile: also in every
     run of a loop around them."""
     touching = innermost(kernel, one, other)
-    users = [[buffer for buffer in (one, other) if _touches(stmt, buffer)] for stmt in touching]
+    users = [[buffer for buffer in (one, other) if touches(stmt, buffer)] for stmt in touching]
     if any(len(used) != 1 for used in users):
         return False
     first = [used[0] for used in users]
@@ -114,15 +112,11 @@ def innermost(kernel: Kernel, *buffers: Buffer) -> list[Stmt]:
     """The statements that use some tiles, in the innermost block that holds all of them."""
     body = kernel.body
     while True:
-        touching = [stmt for stmt in body if any(_touches(stmt, buffer) for buffer in buffers)]
+        touching = [stmt for stmt in body if touches(stmt, *buffers)]
         inner = [part for part in children(touching[0]) if part] if len(touching) == 1 else []
         if len(inner) != 1:
             return touching
         body = inner[0]
-
-
-def _touches(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(a.operand.buffer is buffer for s in walk([stmt]) if not isinstance(s, Alloc) for a in accesses(s))
 
 
 def overwrites(stmt: Stmt, buffer: Buffer, ranges: tuple[Range, ...] = (), guard: Branch | None = None) -> bool:
@@ -142,7 +136,7 @@ def overwrites(stmt: Stmt, buffer: Buffer, ranges: tuple[Range, ...] = (), guard
         bare = len(stmt.then) == 1 and not stmt.orelse and guard is None
         return bare and overwrites(stmt.then[0], buffer, ranges, stmt)
     if isinstance(stmt, Loop):
-        first = next(inner for inner in stmt.body if _touches(inner, buffer))
+        first = next(inner for inner in stmt.body if touches(inner, buffer))
         return overwrites(first, buffer, (*ranges, *stmt.ranges), guard)
     return False
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Alloc, Buffer, Kernel, Let, Loop, Memory, walk
+from tl2npu.kernel.model import Buffer, Kernel, Let, Loop, Memory, walk
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.reused_memory import innermost, overwrites
@@ -42,7 +42,7 @@ def _stage(kernel: Kernel, buffer: Buffer) -> Sym | None:
         return None
     found = set[Sym | None]()
     for stmt in kernel.walk():
-        for access in () if isinstance(stmt, Alloc) else accesses(stmt):
+        for access in accesses(stmt):
             if access.operand.buffer is buffer:
                 dims = access.operand.dims or ()
                 plain = len(dims) == len(buffer.shape) and dims[0].is_point and not dims[0].loads and not stmt.via

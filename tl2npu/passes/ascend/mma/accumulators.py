@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, touches
 from tl2npu.kernel.flow import Flow, writes_of
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Stmt, children, walk
 from tl2npu.passes.job import Job
@@ -36,7 +36,7 @@ def separate(job: Job) -> None:
 
 def _webs(flow: Flow, buffer: Buffer) -> list[list[Stmt]]:
     """The statements that hand one result on to each other, in text order."""
-    users = [s for s in flow.kernel.walk() if not children(s) and _uses(s, buffer)]
+    users = [s for s in flow.kernel.walk() if not children(s) and touches(s, buffer)]
     group = {stmt: stmt for stmt in users}
 
     def root(stmt: Stmt) -> Stmt:
@@ -54,10 +54,6 @@ def _webs(flow: Flow, buffer: Buffer) -> list[list[Stmt]]:
     for stmt in users:
         found.setdefault(root(stmt), []).append(stmt)
     return sorted(found.values(), key=lambda web: users.index(web[0]))
-
-
-def _uses(stmt: Stmt, buffer: Buffer) -> bool:
-    return not isinstance(stmt, Alloc) and any(a.operand.buffer is buffer for a in accesses(stmt))
 
 
 def _sources(flow: Flow, stmt: Stmt, buffer: Buffer) -> Sequence[Stmt]:

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses, reads, writes
+from tl2npu.kernel.access import reads, touches, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
     Branch,
-    Buffer,
     Let,
     Loop,
     Memory,
@@ -100,7 +99,7 @@ class LoopWork(LoopStores):
         found = self._load_region(chosen, stmt)
         if stmt.augmented or found is None or not self._whole(stmt.target, found.ranges):
             return False
-        if any(_touches(other.stmt, stmt.target.buffer) for other in earlier):
+        if any(touches(other.stmt, stmt.target.buffer) for other in earlier):
             return False
         tests = self._tests(found, bool(item.branches) or chosen.cond is not None)
         if tests:
@@ -216,7 +215,7 @@ class LoopWork(LoopStores):
         """Rows that an index picks, and columns of a tensor, one after another."""
         if stmt.augmented or not all(then for _, then in item.branches):
             return False
-        if any(_touches(other.stmt, stmt.target.buffer) for other in earlier):
+        if any(touches(other.stmt, stmt.target.buffer) for other in earlier):
             return False
         lines = row_loop(self, item.branches, stmt)
         if lines is None:
@@ -224,10 +223,6 @@ class LoopWork(LoopStores):
         self._before("\n".join(lines))
         self.gone.add(id(stmt))
         return True
-
-
-def _touches(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(a.operand.buffer is buffer for a in accesses(stmt))
 
 
 def _padding(value: str) -> str:

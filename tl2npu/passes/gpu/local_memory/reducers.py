@@ -9,7 +9,7 @@ import libcst as cst
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Buffer, Loop, Op, Operand, Scalar, Store, walk_with_parents
+from tl2npu.kernel.model import Buffer, Loop, Op, Operand, Scalar, Store, walk_with_parents
 from tl2npu.kernel.regions import extent_text
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse
@@ -48,7 +48,7 @@ def _read(job: Job, buffer: Buffer) -> _Reducer:
         raise Blocked("TL164", statement, f"a reducer by {code(given) if given is not None else kind} is not supported")
     found = _Reducer(buffer, kind, [], [], [])
     for stmt, parents in walk_with_parents(job.kernel.body):
-        if isinstance(stmt, Alloc) or not any(a.operand.buffer is buffer for a in accesses(stmt)):
+        if not any(a.operand.buffer is buffer for a in accesses(stmt)):
             continue
         loop = next((p for p in parents if isinstance(p, Loop) and p.kind == "parallel"), None)
         if isinstance(stmt, Op) and stmt.op.name in ("clear", "fill", "reducer_init"):

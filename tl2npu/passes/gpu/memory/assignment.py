@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Role
+from tl2npu.kernel.access import changes, touches
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.memory.chains import Chain, touches
+from tl2npu.kernel.memory.chains import Chain
 from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.memory.landing import needs_own_tile, read_whole
-from tl2npu.passes.gpu.memory.layout import Layout, ToL1, changes
+from tl2npu.passes.gpu.memory.layout import Layout, ToL1
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Line, Plan
 from tl2npu.passes.writing.statements import Names, expression, parse

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.dialects.functions import ASCEND_LOOPS
-from tl2npu.kernel.access import reads
-from tl2npu.kernel.memory.chains import Chain, touches
+from tl2npu.kernel.access import changes, reads, touches
+from tl2npu.kernel.memory.chains import Chain
 from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Stmt, Store
 from tl2npu.kernel.runtime import Late
-from tl2npu.passes.gpu.memory.layout import Layout, changes
+from tl2npu.passes.gpu.memory.layout import Layout
 from tl2npu.passes.gpu.memory.masked_products import keeps_whole
 from tl2npu.source.tree import walk as nodes
 

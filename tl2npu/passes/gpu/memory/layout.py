@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import changes, writes
 from tl2npu.kernel.memory.chains import Chain, Chains
 from tl2npu.kernel.memory.roles import Homes, Site, Uses, homes, sites, uses
-from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Op, Stmt, walk
+from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Op, Stmt
 from tl2npu.kernel.ranges.trip_count import TripCounts
 from tl2npu.kernel.runtime import Late
 from tl2npu.passes.gpu.memory.closing import Closing
@@ -60,12 +60,10 @@ def _only_loaded(kernel: Kernel, use: Uses) -> bool:
     if use.copied_in or use.zeroed or not use.loads:
         return False
     tile = use.loads[0].dst.buffer
-    if any(access.writes and access.operand.buffer is tile for stmt in use.vector for access in accesses(stmt)):
+    if any(operand.buffer is tile for stmt in use.vector for operand in writes(stmt)):
         return False
     sources = {copy.src.buffer for copy in use.loads}
-    return not any(
-        access.writes and access.operand.buffer in sources for stmt in kernel.walk() for access in accesses(stmt)
-    )
+    return not any(changes(stmt, *sources) for stmt in kernel.body)
 
 
 def _copies_to_l1(layout: Layout, buffer: Buffer, stay: Stmt | None) -> list[ToL1]:
@@ -92,12 +90,6 @@ def _copies_to_l1(layout: Layout, buffer: Buffer, stay: Stmt | None) -> list[ToL
 def _at_run_time(late: Late, stmt: Stmt) -> bool:
     """The compiler does not know how often the loop runs; a hand-over into it from outside has no order (TL867)."""
     return isinstance(stmt, Loop) and any(late.is_late(item.extent) for item in stmt.ranges)
-
-
-def changes(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(
-        access.writes and access.operand.buffer is buffer for inner in walk([stmt]) for access in accesses(inner)
-    )
 
 
 def _unchanged_between(layout: Layout, first: Stmt, second: Stmt, buffer: Buffer) -> bool:

@@ -12,10 +12,23 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import touches
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.roles import is_zero_fill
-from tl2npu.kernel.model import Branch, Buffer, Kernel, Let, Loop, Op, Operand, Scalar, Stmt, Store, children, walk
+from tl2npu.kernel.model import (
+    Branch,
+    Buffer,
+    Kernel,
+    Let,
+    Loop,
+    Op,
+    Operand,
+    Scalar,
+    Stmt,
+    Store,
+    blocks,
+    walk,
+)
 from tl2npu.kernel.runtime import Late
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -51,12 +64,12 @@ def keeps_whole(late: Late, stmt: Stmt, buffer: Buffer) -> bool:
 
 def _pairs(job: Job, kernel: Kernel) -> list[_Found]:
     found: list[_Found] = []
-    for body in _bodies(kernel.body):
+    for body in blocks(kernel.body):
         for position, gemm in enumerate(body):
             buffer = _accumulator(gemm)
             if buffer is None:
                 continue
-            place = next((n for n in reversed(range(position)) if _touches(body[n], buffer)), None)
+            place = next((n for n in reversed(range(position)) if touches(body[n], buffer)), None)
             if place is None or not _is_mask(job, body[place], buffer):
                 continue
             if any(isinstance(inner, Let) for stmt in body[place + 1 : position] for inner in walk([stmt])):
@@ -64,14 +77,6 @@ def _pairs(job: Job, kernel: Kernel) -> list[_Found]:
             assert isinstance(gemm, Op)
             found.append(_Found(body[place], gemm, buffer))
     return found
-
-
-def _bodies(body: list[Stmt]) -> list[list[Stmt]]:
-    return [body, *(inner for stmt in walk(body) for inner in children(stmt))]
-
-
-def _touches(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(access.operand.buffer is buffer for inner in walk([stmt]) for access in accesses(inner))
 
 
 def _accumulator(stmt: Stmt) -> Buffer | None:

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses, writes
-from tl2npu.kernel.memory.chains import touches
+from tl2npu.kernel.access import accesses, touches, writes
 from tl2npu.kernel.memory.roles import sites
 from tl2npu.kernel.model import Buffer, Copy, Memory, Stmt
 from tl2npu.passes.gpu.memory.landing import goes_by_rows

@@ -126,7 +126,7 @@ def _load(kernel: Kernel, buffer: Buffer) -> Stmt | None:
     """The one statement that fills the table: a copy from global memory or a loop of element stores from there."""
     found: list[Stmt] = []
     for stmt, parents in walk_with_parents(kernel.body):
-        if isinstance(stmt, Alloc) or not any(a.writes and a.operand.buffer is buffer for a in accesses(stmt)):
+        if not any(a.writes and a.operand.buffer is buffer for a in accesses(stmt)):
             continue
         if isinstance(stmt, Copy) and not on_chip(stmt.src.buffer) and stmt.dst.is_whole:
             found.append(stmt)

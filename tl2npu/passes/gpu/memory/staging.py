@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.roles import Uses, homes, uses
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Stmt, children, walk
+from tl2npu.kernel.model import Buffer, Copy, Kernel, Stmt, children, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import parse
@@ -86,8 +86,5 @@ def _destination(store: Copy) -> str:
 
 def _mentions(kernel: Kernel, buffer: Buffer) -> int:
     """Uses other than copies and the allocation (annotations, for example)."""
-    return sum(
-        1
-        for stmt in kernel.walk()
-        if not isinstance(stmt, (Alloc, Copy)) and any(a.operand.buffer is buffer for a in accesses(stmt))
-    )
+    others = [stmt for stmt in kernel.walk() if not isinstance(stmt, Copy)]
+    return sum(any(a.operand.buffer is buffer for a in accesses(stmt)) for stmt in others)

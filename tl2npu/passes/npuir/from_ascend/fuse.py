@@ -14,7 +14,7 @@ import libcst as cst
 from tl2npu.kernel.access import copy_side, reads
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Copy, Kernel, Loop, Side, Stmt, children, walk, walk_with_parents
+from tl2npu.kernel.model import Copy, Kernel, Loop, Side, Stmt, blocks, walk, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend.order import sides
 from tl2npu.passes.writing.statements import Names
@@ -78,7 +78,7 @@ def _collects(copy: Copy, loop: Loop) -> bool:
 
 
 def _siblings(kernel: Kernel, one: Loop, other: Loop) -> _Pair:
-    for body in _bodies(kernel.body):
+    for body in blocks(kernel.body):
         places = [place for place, stmt in enumerate(body) if stmt is one or stmt is other]
         if len(places) == 2:
             first, second = body[places[0]], body[places[1]]
@@ -86,10 +86,6 @@ def _siblings(kernel: Kernel, one: Loop, other: Loop) -> _Pair:
             assert isinstance(second, Loop)
             return _Pair(first, second, body[places[0] + 1 : places[1]])
     raise Blocked("TL437", other.node, "the loops that transfer a tile are at different levels")
-
-
-def _bodies(body: Sequence[Stmt]) -> list[Sequence[Stmt]]:
-    return [body, *(found for stmt in body for inner in children(stmt) for found in _bodies(inner))]
 
 
 def _fuse(job: Job, pair: _Pair) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from tl2npu.dialects.catalogue import Operator, Role
 from tl2npu.dialects.npuir import OPERATORS, SHORT
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Loop, Memory, Op, Operand, Scalar, Stmt, children
+from tl2npu.kernel.model import Loop, Memory, Op, Operand, Scalar, blocks
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.to_gpu_like.regions import Axis, axes, element
@@ -63,7 +63,7 @@ class _Work:
 
     def run(self) -> None:
         """Collect the loops, then write them."""
-        for body in _bodies(self.job.kernel.body):
+        for body in blocks(self.job.kernel.body):
             nest: _Nest | None = None
             for stmt in body:
                 if not isinstance(stmt, Op) or SHORT.get(stmt.op.name) not in _OPERATORS:
@@ -222,13 +222,6 @@ _ROUNDING: Mapping[str, str] = MappingProxyType(
 )
 """What a float becomes before it is cast to an integer, which cuts off."""
 _THREE_NAMES = frozenset({"vexp2", "vlog2"})
-
-
-def _bodies(body: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
-    yield body
-    for stmt in body:
-        for inner in children(stmt):
-            yield from _bodies(inner)
 
 
 def _aligned(parts: tuple[Axis, ...], space: _Space) -> tuple[str, ...] | None:
