@@ -16,6 +16,7 @@ from tl2npu.kernel.expressions import Evaluator, code, unparenthesised
 from tl2npu.kernel.model import Kernel, Let, Loop, walk
 from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.symbolic import Sym, ceildiv
+from tl2npu.source.tree import argument
 
 _ARITHMETIC = (cst.Name, cst.Integer, cst.BinaryOperation)
 _OPERATORS = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo)
@@ -39,8 +40,7 @@ class Turns:
 
 def stages_node(loop: Loop) -> cst.BaseExpression | None:
     """What the loop is given as ``num_stages``, by name."""
-    args = loop.call.args if loop.call is not None else ()
-    return next((arg.value for arg in args if arg.keyword is not None and arg.keyword.value == "num_stages"), None)
+    return argument(loop.call, "num_stages") if loop.call is not None else None
 
 
 def conditions_of_stages(loop: Loop) -> tuple[str, ...]:

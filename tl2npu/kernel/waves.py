@@ -7,17 +7,14 @@ import libcst as cst
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Loop
 from tl2npu.kernel.symbolic import const
+from tl2npu.source.tree import argument as given
 
 _PLACES = {"wave_size": 1, "index": 2}
 
 
 def argument(loop: Loop, name: str) -> cst.BaseExpression | None:
     """An argument behind the domain, given by place or by name."""
-    if loop.call is None:
-        return None
-    positional = [arg.value for arg in loop.call.args if arg.keyword is None]
-    named = {arg.keyword.value: arg.value for arg in loop.call.args if arg.keyword is not None}
-    return positional[_PLACES[name]] if len(positional) > _PLACES[name] else named.get(name)
+    return given(loop.call, name, _PLACES[name]) if loop.call is not None else None
 
 
 def fills_every_wave(loop: Loop, evaluator: Evaluator) -> bool | None:

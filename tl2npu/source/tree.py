@@ -282,4 +282,15 @@ def calls_in(node: cst.CSTNode) -> Sequence[cst.Call]:
     return nodes_of(node, cst.Call)
 
 
+def argument(call: cst.Call, name: str, place: int | None = None) -> cst.BaseExpression | None:
+    """What a call gives a parameter by its name, else at a place; None if nothing."""
+    by_place: list[cst.BaseExpression] = []
+    for arg in call.args:
+        if arg.keyword is None:
+            by_place.append(arg.value)
+        elif arg.keyword.value == name:
+            return arg.value
+    return by_place[place] if place is not None and place < len(by_place) else None
+
+
 _names = _Gathered(_names_of_part, SubclassesOf(cst.Name))

@@ -10,7 +10,7 @@ from tl2npu.checks.memory_plan.capacity import Needs
 from tl2npu.checks.subject import Subject
 from tl2npu.kernel.factories.callers import Caller, Values
 from tl2npu.kernel.factories.tunings import named_lists
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import argument, walk
 
 Repair = tuple[tuple[cst.CSTNode, str | None], ...]
 
@@ -44,13 +44,10 @@ def _written(place: cst.CSTNode, factory: cst.FunctionDef, name: str) -> cst.Bas
             if isinstance(key, cst.SimpleString) and key.evaluated_value == name:
                 return element.value
     if isinstance(place, cst.Call):
-        for arg in place.args:
-            if arg.keyword is not None and arg.keyword.value == name:
-                return arg.value
-        given = [arg.value for arg in place.args if arg.keyword is None]
-        for param, value in zip(positional, given, strict=False):
-            if param.name.value == name:
-                return value
+        at = next((number for number, param in enumerate(positional) if param.name.value == name), None)
+        given = argument(place, name, at)
+        if given is not None:
+            return given
     return next((p.default for p in (*positional, *factory.params.kwonly_params) if p.name.value == name), None)
 
 

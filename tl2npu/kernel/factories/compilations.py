@@ -10,6 +10,7 @@ import libcst as cst
 from tl2npu.dialects.compilation import CERTAIN, COMPILERS, Compiler, order
 from tl2npu.kernel.expressions import code
 from tl2npu.source.names import Names
+from tl2npu.source.tree import argument
 
 _LITERAL = (cst.BaseList, cst.Tuple, cst.BaseNumber, cst.BaseString, cst.BaseDict, cst.UnaryOperation)
 
@@ -123,8 +124,7 @@ def tuned_kernel(call: cst.Call, names: Names) -> cst.BaseExpression | None:
     made: cst.BaseExpression = call.func.value
     while isinstance(made, cst.Call) and isinstance(made.func, cst.Attribute):
         if (names.resolve(made.func) or "").endswith(".AutoTuner.from_kernel"):
-            named = [arg.value for arg in made.args if arg.keyword is not None and arg.keyword.value == "kernel"]
-            return next(iter([*named, *(arg.value for arg in made.args[:1] if arg.keyword is None)]), None)
+            return argument(made, "kernel", 0)
         made = made.func.value
     return None
 

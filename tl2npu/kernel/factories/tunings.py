@@ -10,7 +10,7 @@ import libcst as cst
 
 from tl2npu.kernel.factories.concrete import Known, Unknown, evaluate
 from tl2npu.kernel.factories.factory import FileKernels
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import argument, nodes_of
 
 AUTOTUNE = ("tilelang.autotune", "tilelang.autotuner.autotune")
 """Decorators that tune what a factory makes."""
@@ -36,10 +36,9 @@ def configs_of(file: FileKernels, factory: cst.FunctionDef, module: Known) -> li
         call = decorator.decorator
         if not isinstance(call, cst.Call) or not (file.names.resolve(call.func) in AUTOTUNE or _is_own(file, call)):
             continue
-        given = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "configs"]
-        given = given or [arg.value for arg in call.args[:1] if arg.keyword is None]
-        for node in given:
-            return list(itertools.islice(_read(file, node, params, module), _LIMIT))
+        given = argument(call, "configs", 0)
+        if given is not None:
+            return list(itertools.islice(_read(file, given, params, module), _LIMIT))
     return []
 
 

@@ -32,7 +32,7 @@ from tl2npu.kernel.model import (
 from tl2npu.kernel.symbolic import const
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import argument, names_in
 
 _ROUNDING = ("CAST_NONE", "CAST_RINT")
 _INFIX = {"tile.add": "+", "tile.sub": "-", "tile.mul": "*", "tile.div": "/"}
@@ -69,12 +69,9 @@ def casts_to_copies(job: Job) -> None:
 
 def _argument(stmt: Op, name: str) -> str:
     """The text of an argument at the call itself (a macro's own parameter name inside a macro)."""
-    position = [p.name for p in stmt.op.params].index(name)
-    positional = [arg.value for arg in stmt.call.args if arg.keyword is None]
-    for arg in stmt.call.args:
-        if arg.keyword is not None and arg.keyword.value == name:
-            return code(arg.value)
-    return code(positional[position])
+    found = argument(stmt.call, name, [p.name for p in stmt.op.params].index(name))
+    assert found is not None
+    return code(found)
 
 
 def _full(stmt: Op, buffer: Buffer) -> bool:

@@ -23,7 +23,7 @@ from tl2npu.passes.names.definitions import visible_uses
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import names_in, nodes_of, walk
+from tl2npu.source.tree import argument, names_in, nodes_of, walk
 
 _METHODS = {"compile": None, "get_kernel_source": "get_kernel_source", "get_tir": "prim_func"}
 """Methods of an eager kernel, and what gives the same of the kernel that a factory makes."""
@@ -269,9 +269,7 @@ class Callers:
         position = next(n for n, p in enumerate(params) if p.name.value == param)
         if any(arg.star for arg in at.args):
             return None
-        by_name = [arg.value for arg in at.args if arg.keyword is not None and arg.keyword.value == param]
-        plain = [arg.value for arg in at.args if arg.keyword is None]
-        return by_name[0] if by_name else plain[position] if position < len(plain) else params[position].default
+        return argument(at, param, position) or params[position].default
 
     # -- editing ----------------------------------------------------------------------------------------------------
 

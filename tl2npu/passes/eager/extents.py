@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names, element_pairs
 from tl2npu.passes.eager.kernel import Plan
 from tl2npu.source.index import Index
-from tl2npu.source.tree import children
+from tl2npu.source.tree import argument, children
 
 _MAKERS = frozenset({"randn", "rand", "zeros", "ones", "empty"})
 _SAME_SHAPE = frozenset(
@@ -77,8 +77,7 @@ def _bound_once(plan: Plan) -> dict[str, cst.BaseExpression]:
 def _shape(annotation: cst.BaseExpression) -> cst.BaseExpression | None:
     """The shape that a declaration gives."""
     if isinstance(annotation, cst.Call) and annotation.args:
-        named = [arg.value for arg in annotation.args if arg.keyword is not None and arg.keyword.value == "shape"]
-        return named[0] if named else annotation.args[0].value
+        return argument(annotation, "shape") or annotation.args[0].value
     if isinstance(annotation, cst.Subscript) and isinstance(annotation.slice[0].slice, cst.Index):
         return annotation.slice[0].slice.value
     return None

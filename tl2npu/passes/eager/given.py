@@ -7,7 +7,7 @@ import libcst as cst
 from tl2npu.passes.eager.kernel import Plan
 from tl2npu.passes.names.definitions import defined_function, visible_uses
 from tl2npu.source.index import Index
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import argument, names_in
 
 
 def functions_given(index: Index, plan: Plan) -> dict[str, str]:
@@ -47,7 +47,5 @@ def _given(call: cst.Call, name: str, position: int) -> str | None:
     """The name that a call gives a parameter."""
     if any(arg.star for arg in call.args):
         return None
-    named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == name]
-    plain = [arg.value for arg in call.args if arg.keyword is None]
-    value = named[0] if named else plain[position] if position < len(plain) else None
+    value = argument(call, name, position)
     return value.value if isinstance(value, cst.Name) else None

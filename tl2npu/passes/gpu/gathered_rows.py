@@ -21,9 +21,8 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Stmt, children, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse
-from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of, replaced
+from tl2npu.source.tree import argument, nodes_of, replaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +98,7 @@ def _write(job: Job, edits: Edits, item: _Gather, row: str, index: str) -> None:
     tile, loop = item.tile, item.loop
     assert isinstance(tile.node, cst.Call)
     assert tile.statement is not None
-    shape = shape_argument(tile.node)
+    shape = argument(tile.node, "shape", 0)
     assert shape is not None
     columns = code(tile.shape_nodes[1])
     text = f"[{columns}]" if isinstance(shape, cst.List) else f"({columns},)"

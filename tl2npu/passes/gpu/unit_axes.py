@@ -26,9 +26,8 @@ from tl2npu.passes.gpu.memory import allocations
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing import numbers as fills_values
 from tl2npu.passes.writing.statements import Names, parse
-from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import replaced
+from tl2npu.source.tree import argument, replaced
 
 
 @dataclass(eq=False)
@@ -56,7 +55,7 @@ def insert(job: Job) -> bool:
     for buffer, tile in found.items():
         assert isinstance(buffer.node, cst.Call)
         if tile.pure:
-            shape = shape_argument(buffer.node)
+            shape = argument(buffer.node, "shape", 0)
             if shape is None:
                 return False
             edits.replace(shape, _with_units(buffer, shape, tile.units))
@@ -157,7 +156,7 @@ def _only_copied(stmt: object, operand: Operand, tile: _Tile) -> bool:
 def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind: _Behind) -> bool:
     """A second tile for the copies with global memory; the tile that computes stays as it is."""
     assert isinstance(buffer.node, cst.Call)
-    shape = shape_argument(buffer.node)
+    shape = argument(buffer.node, "shape", 0)
     alone = any(not copy.src.is_whole and copy.src.buffer is buffer for copy in tile.copies)
     alone = alone or any(not copy.dst.is_whole and copy.dst.buffer is buffer for copy in tile.copies)
     if shape is None or buffer.statement is None or alone:

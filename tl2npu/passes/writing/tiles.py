@@ -11,6 +11,7 @@ from tl2npu.kernel.model import Alloc, Buffer, Memory, Stmt, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import argument as of_call
 
 
 @dataclass
@@ -51,11 +52,7 @@ class Tiles:
 def argument(buffer: Buffer, position: int, keyword: str) -> cst.BaseExpression | None:
     """An argument of the allocation."""
     assert isinstance(buffer.node, cst.Call)
-    positional = [arg.value for arg in buffer.node.args if arg.keyword is None]
-    for arg in buffer.node.args:
-        if arg.keyword is not None and arg.keyword.value == keyword:
-            return arg.value
-    return positional[position] if len(positional) > position else None
+    return of_call(buffer.node, keyword, position)
 
 
 def shape_text(buffer: Buffer) -> str:
@@ -90,16 +87,8 @@ def tensor_dtype(param: cst.Param) -> str:
         last = written.slice[-1].slice
         return code(last.value) if isinstance(last, cst.Index) and len(written.slice) > 1 else '"float32"'
     assert isinstance(written, cst.Call)
-    for arg in written.args:
-        if arg.keyword is not None and arg.keyword.value == "dtype":
-            return code(arg.value)
-    positional = [arg.value for arg in written.args if arg.keyword is None]
-    return code(positional[1]) if len(positional) > 1 else '"float32"'
-
-
-def shape_argument(call: cst.Call) -> cst.BaseExpression | None:
-    """The shape in an allocation, None if it has none."""
-    return next((arg.value for arg in call.args if arg.keyword is None or arg.keyword.value == "shape"), None)
+    found = of_call(written, "dtype", 1)
+    return code(found) if found is not None else '"float32"'
 
 
 def allocate_above(job: Job, edits: Edits, stmt: Stmt, text: str, origin: cst.CSTNode) -> None:

@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Let, Memory, walk
+from tl2npu.kernel.model import Let, Memory, walk
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span
@@ -18,7 +18,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.writing.fold import put_numbers
 from tl2npu.passes.writing.render import Unrenderable, render
 from tl2npu.passes.writing.statements import Names, shape_text
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import argument, names_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,18 +195,7 @@ class Temporaries:
             return element_types.text_of(dtype)
         for buffer in self._job.kernel.buffers.values():
             if element_types.plain(buffer.dtype) == dtype:
-                text = _dtype_argument(buffer)
-                if text is not None and not text.startswith(("T.", "tl.")):
-                    return text
+                written = argument(buffer.node, "dtype", 1) if isinstance(buffer.node, cst.Call) else None
+                if written is not None and not code(written).startswith(("T.", "tl.")):
+                    return code(written)
         return f'"{dtype}"'
-
-
-def _dtype_argument(buffer: Buffer) -> str | None:
-    call = buffer.node
-    if not isinstance(call, cst.Call):
-        return None
-    for arg in call.args:
-        if arg.keyword is not None and arg.keyword.value == "dtype":
-            return code(arg.value)
-    positional = [arg.value for arg in call.args if arg.keyword is None]
-    return code(positional[1]) if len(positional) > 1 else None

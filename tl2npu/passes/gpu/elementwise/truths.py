@@ -10,6 +10,7 @@ from tl2npu.kernel.model import Alloc, Buffer, Kernel, Loop, Memory, walk, walk_
 from tl2npu.passes.gpu.elementwise.tree import Expr, joined, number
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import argument
 
 DTYPE = "float32"
 _CONSTANTS = {"True": True, "bool(True)": True, "False": False, "bool(False)": False}
@@ -79,17 +80,8 @@ def retype(job: Job) -> None:
     """Allocate the tiles with the type of numbers."""
     edits = Edits(job.file.index)
     for buffer in truth_tiles(job.kernel):
-        node = dtype_argument(buffer)
+        node = argument(buffer.node, "dtype", 1) if isinstance(buffer.node, cst.Call) else None
         if node is not None:
             edits.replace(node, cst.SimpleString(f'"{DTYPE}"'))
             job.change("TL145", buffer.statement or buffer.node, "stored the boolean mask as 1.0 and 0.0")
     job.apply(edits)
-
-
-def dtype_argument(buffer: Buffer) -> cst.BaseExpression | None:
-    call = buffer.node
-    if not isinstance(call, cst.Call):
-        return None
-    named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "dtype"]
-    positional = [arg.value for arg in call.args if arg.keyword is None]
-    return named[0] if named else positional[1] if len(positional) > 1 else None

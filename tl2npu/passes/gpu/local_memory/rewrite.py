@@ -15,7 +15,7 @@ from tl2npu.passes.writing.numbers import BITS, element_type, number_type
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, children, nodes_of, replaced
+from tl2npu.source.tree import argument, calls_in, children, nodes_of, replaced
 
 _BLOCK_BITS = 256
 """The smallest tile that a vector instruction takes."""
@@ -230,9 +230,9 @@ def _initial(buffer: Buffer) -> cst.BaseExpression | None:
     """``init`` of a ``T.alloc_var``."""
     if buffer.alloc != "alloc_var" or not isinstance(buffer.node, cst.Call):
         return None
-    for arg in buffer.node.args:
-        if arg.keyword is not None and arg.keyword.value == "init":
-            return arg.value
+    named = argument(buffer.node, "init")
+    if named is not None:
+        return named
     rest = [arg.value for arg in buffer.node.args if arg.keyword is None][1:]
     return next((item for item in rest if not isinstance(item, cst.SimpleString)), None)
 

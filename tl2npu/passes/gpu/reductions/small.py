@@ -11,9 +11,9 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.model import Alloc, Buffer, Memory, Op, Scalar, Stmt, Store
-from tl2npu.passes.gpu.elementwise.truths import dtype_argument
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import argument
 
 _EXACT = 1 << 24
 _CHOICES = ("if_then_else", "Select")
@@ -25,8 +25,10 @@ def to_floats(job: Job) -> None:
     """Allocate tiles as float32 of which only the greatest or the smallest integers are wanted."""
     edits = Edits(job.file.index)
     for stmt in job.kernel.walk():
-        node = dtype_argument(stmt.buffer) if isinstance(stmt, Alloc) else None
-        if isinstance(stmt, Alloc) and node is not None and stmt.buffer.dtype == "int32" and _serves(job, stmt.buffer):
+        if not isinstance(stmt, Alloc) or not isinstance(stmt.buffer.node, cst.Call) or stmt.buffer.dtype != "int32":
+            continue
+        node = argument(stmt.buffer.node, "dtype", 1)
+        if node is not None and _serves(job, stmt.buffer):
             edits.replace(node, cst.SimpleString('"float32"'))
             job.change(
                 "TL163", stmt.node, f"`{stmt.buffer.name}` holds small integers as float32: the NPU reduces floats"

@@ -9,9 +9,8 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Operand
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend.vectors import Axis, Vectors
-from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import argument, walk
 
 
 def add_axes(job: Job) -> None:
@@ -34,7 +33,7 @@ def add_axes(job: Job) -> None:
 
 def _allocation(edits: Edits, buffer: Buffer, axis: Axis) -> None:
     assert isinstance(buffer.node, cst.Call)
-    shape = shape_argument(buffer.node)
+    shape = argument(buffer.node, "shape", 0)
     if shape is None:
         raise Blocked("TL429", buffer.node, f"the allocation of `{buffer.name}` does not contain its shape")
     (size,) = buffer.shape_nodes

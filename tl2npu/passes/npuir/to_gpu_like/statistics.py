@@ -19,8 +19,8 @@ from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Opaque, 
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.to_gpu_like.regions import base
-from tl2npu.passes.writing.tiles import shape_argument
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import argument
 
 _CUBE = (Kind.GEMM, Kind.MMA)
 
@@ -91,7 +91,7 @@ def _reduced_rows(stmt: object) -> Buffer | None:
 def _shape(buffer: Buffer) -> cst.Tuple | cst.List | None:
     if not isinstance(buffer.node, cst.Call):
         return None
-    shape = shape_argument(buffer.node)
+    shape = argument(buffer.node, "shape", 0)
     return shape if isinstance(shape, (cst.Tuple, cst.List)) else None
 
 

@@ -12,7 +12,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.unsupported.names import uses
 from tl2npu.source.literals import text_of
-from tl2npu.source.tree import children, names_in, nodes_of
+from tl2npu.source.tree import argument, children, names_in, nodes_of
 
 LANGUAGE = "tilelang.language."
 _DIMS = {"threadIdx.x": 0, "threadIdx.y": 1, "threadIdx.z": 2}
@@ -96,10 +96,9 @@ def lanes_of(job: Job, besides: Container[str] = ()) -> Lanes | None:
 
 
 def _threads(call: cst.Call) -> list[str]:
-    given = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == "threads"]
-    if not given:
+    listed = argument(call, "threads")
+    if listed is None:
         return [_DEFAULT]
-    listed = given[0]
     if isinstance(listed, (cst.Tuple, cst.List)):
         return [code(item.value) for item in listed.elements]
     return [code(listed)]

@@ -21,6 +21,7 @@ from tl2npu.passes.plain.types.rewrite import rewrite
 from tl2npu.passes.plain.unsupported.types import hidden_types
 from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import argument
 
 _FP8 = r"|\.float8_\w+|tilelang\.language\.fp8\b"
 _FOREIGN = r"\.(float8_e8m0fnu|float4_\w+|float6_\w+|int4)\b"
@@ -105,8 +106,7 @@ def written_type(node: cst.CSTNode) -> cst.BaseExpression | None:
     if isinstance(node, cst.Param) and node.annotation is not None:
         node = node.annotation.annotation
     if isinstance(node, cst.Call):
-        named = [arg.value for arg in node.args if arg.keyword is not None and arg.keyword.value == "dtype"]
-        return next(iter(named or [arg.value for arg in node.args if arg.keyword is None][1:2]), None)
+        return argument(node, "dtype", 1)
     if isinstance(node, cst.Subscript):
         return next(iter([i.slice.value for i in node.slice if isinstance(i.slice, cst.Index)][1:2]), None)
     return None
