@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import black
 import pytest
 
 from tl2npu.source.layout import relayout
-from tl2npu.source.layout_plain import is_plain
-from tl2npu.source.layout_units import cut, laid_out, new_in, unusual
+from tl2npu.source.layout_units import cut, laid_out, new_in
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 TEXTS = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.glob("*/*/after.py"))[::3]]
@@ -82,10 +79,8 @@ def test_parts_of_the_fixtures_are_laid_out_as_the_whole_would_be() -> None:
             continue
         loose = text.replace("(A", "( A", 5).replace(", ", ",", 3).replace(" = ", "=", 2)
         before, after = cut(text), cut(loose)
-        numbers = unusual(after, new_in(after, before), MODE.line_length)
-        done = laid_out(after, numbers, formatted, MODE.line_length)
-        assert done is not None
-        result = dict(zip(numbers, done, strict=True))
+        result = laid_out(after, new_in(after, before), formatted)
+        assert result is not None
         assert "".join(result.get(number, unit.text) for number, unit in enumerate(after)) == formatted(loose)
 
 
@@ -93,68 +88,6 @@ def test_each_branch_of_a_long_chain_needs_each_one_before_it_once() -> None:
     arms = "".join(f"elif x == {n}:\n    y = {n}\n" for n in range(60))
     units = cut("if x:\n    y = 1\n" + arms)
     assert all(len(set(unit.needs)) == len(unit.needs) for unit in units)
-
-
-def test_plain_lines_are_left_alone_by_black() -> None:
-    found = sorted({line.strip() for text in TEXTS for line in text.split("\n") if is_plain(line + "\n", 80)})
-    lines = [f"    {line}\n        pass\n" if line.endswith(":") else f"    {line}\n" for line in found]
-    text = "def f():\n" + "".join(line for line in lines if _is_whole(line))
-    assert len(found) > 300
-    assert formatted(text).replace("\n\n", "\n") == text  # heads of functions and imports get blank lines around them
-
-
-def _is_whole(line: str) -> bool:
-    """Whether it is a statement, and no part of one, such as ``else:`` or a line of an expression in brackets."""
-    try:
-        compile(f"def f():\n{line}", "line", "exec")
-    except SyntaxError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "f(a , b)",
-        "x = a ** 2",
-        "x = a.b(c)**2",
-        "x[f(a):b]",
-        "x = [(a)]",
-        "for i, in x:",
-        "f(\n    a, b\n)",
-        "f(\n    a,\n    b=(1),\n)",
-        "@f(\n    a\n)\ndef g():",
-        "def f(a: int=1):",
-        "def f(a,b):",
-        "f( a)",
-        "f(a) # why",
-        "f(a)  #why",
-        "f(a)  # type: ignore",
-        "f('a')",
-        "x = (a)",
-        "return (a)",
-        "x=1",
-        "f(a = 1)",
-        "f(a,)",
-        "x[a : b]",
-        "x[a+1:b]",
-        "x[a + 1:b]",
-        "x[a : b, c + 1]",
-        "x[a :, b]",
-        "x = not(a)",
-        "for i in(1, 2):",
-        "x = 0XF",
-        "x =  1",
-        'x = "a" "b" if f(\'c\') else d',
-        "f(a);g(b)",
-        "x = 1E5",
-        "x = - 1",
-        "f(" + "a, " * 40 + "a)",
-    ],
-)
-def test_lines_that_black_might_change_are_not_plain(line: str) -> None:
-    assert not is_plain(line + "\n", 88)
-    assert not is_plain("    " + line + "\n", 88)
 
 
 def test_a_file_with_lines_that_black_would_split_is_not_blacks(tmp_path: Path) -> None:
@@ -169,14 +102,3 @@ def test_a_statement_that_was_not_blacks_is_not_laid_out(tmp_path: Path) -> None
 def test_switches_are_respected(tmp_path: Path) -> None:
     text = "# fmt: off\nx = [ 1]\n# fmt: on\ny = 1\n"
     assert relayout(text, text + "y=2\nx = [ 2]\n", tmp_path / "x.py") == text + "y = 2\nx = [2]\n"
-
-
-def test_black_is_not_imported_for_what_it_would_leave_alone(tmp_path: Path) -> None:
-    code = f"""
-import sys
-from tl2npu.source.layout import relayout
-old = {OLD!r}
-assert relayout(old, old.replace("h(b)", "h(b, a)").replace("import os\\n", "import os\\n\\n\\nx = 1\\n"), sys.argv[1])
-assert "black" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "x.py")], check=True)

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tl2npu.source.layout_plain import is_loose
-from tl2npu.source.layout_units import cut, foretold, laid_out, new_in, unusual
+from tl2npu.source.layout_units import cut, laid_out, new_in
 from tl2npu.source.pyproject import nearest_pyproject, tool_table
 
 Trees = tuple[ast.Module | None, ast.Module | None]
@@ -19,7 +18,7 @@ _SWITCH = re.compile(r"#\s*fmt:")
 _SINGLE_QUOTED = re.compile(r"^[^\"'#\n]*'[^\"'\\\n]+'[^\"'#\n]*$", re.MULTILINE)
 _STRING = re.compile(r'"[^"\\]*"')
 _SPLITTABLE = re.compile(r"[^'#\\]*\w\([^'#\\]*, [^'#\\]*\)[^'#\\]*")
-_ENOUGH = 12  # statements of either sort that are asked whether black made them: to ask costs as much as to lay out
+_ENOUGH = 30  # statements all over the file of which black is asked whether it made them
 _FLAGS = {  # key of [tool.black] -> (field of black.Mode, value when the key is true)
     "skip-string-normalization": ("string_normalization", False),
     "skip-magic-trailing-comma": ("magic_trailing_comma", False),
@@ -60,46 +59,34 @@ def _laid_out(old: str, new: str, settings: dict[str, Any], trees: Trees) -> str
 
     if not _SWITCH.search(old) and not _SWITCH.search(new):
         before, after = cut(old, trees[0]), cut(new, trees[1])
-        ordinary = settings.get("magic_trailing_comma", True) and not settings.get("preview")
-        length = _line_length(settings) if ordinary else 0  # of code that is foretold
         gone, come = new_in(before, after), new_in(after, before)
         telling = [number for number, unit in enumerate(before) if unit.text.strip() != "else:"]  # formatters differ
-        sample = _sample(unusual(before, gone, length), unusual(before, telling, length))
-        if any(is_loose(before[number].text) or foretold(before, number, length) is not None for number in sample):
+        asked = laid_out(before, _sample(gone, telling), format_text)
+        if asked is not None and any(before[number].text != text for number, text in asked.items()):
             return new
-        asked = laid_out(before, sample, format_text, length)
-        if asked is not None and asked != [before[number].text for number in sample]:
-            return new
-        come = unusual(after, come, length)
-        done = laid_out(after, come, format_text, length) if asked is not None else None
+        done = laid_out(after, come, format_text) if asked is not None else None
         if done is not None:
             kept = {unit.text.strip("\n") for unit in before}
             result = {
                 number: text
-                for number, text in zip(come, done, strict=True)
+                for number, text in done.items()
                 if after[number].text.strip("\n") not in kept or text.strip("\n") == after[number].text.strip("\n")
             }
             return "".join(result.get(number, unit.text) for number, unit in enumerate(after))
     return format_text(new) if format_text(old) == old else new
 
 
-def _line_length(settings: dict[str, Any]) -> int:
-    found = settings.get("line_length", 88)
-    assert isinstance(found, int)
-    return found
-
-
 def _sample(gone: Sequence[int], others: Sequence[int]) -> list[int]:
-    """Statements that go, and as many from all over the file."""
+    """Statements that go, and some from all over the file."""
     step = max(1, len(others) // _ENOUGH)
-    return sorted({*gone[:_ENOUGH], *others[::step]})
+    return sorted({*gone, *others[::step]})
 
 
 def _may_be_blacks(text: str, settings: dict[str, Any]) -> bool:
     """False for a text that black would certainly change somewhere."""
     if settings.get("string_normalization", True) and _SINGLE_QUOTED.search(text):
         return False
-    length = _line_length(settings)
+    length = settings.get("line_length", 88)
     inside = False  # of a text in three quotation marks
     for line in text.split("\n"):
         marks = line.count('"""')

@@ -11,16 +11,11 @@ import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-
-from tl2npu.source.layout_plain import is_plain
 
 _PLAIN_BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, ast.For, ast.While, ast.If)
 _WORD = re.compile(r"^[ \t]*(?:[rRbBuUfF]{1,2}(?=[\"']))?(\w+|[^\s#\w])", re.MULTILINE)
 _FIRST = re.compile(r"^([ \t]*)[^\s#]", re.MULTILINE)  # line of code
 _FUNCTION = re.compile(r"^[ \t]*def\b", re.MULTILINE)
-_DEFINES = re.compile(r"^[ \t]*(?:async\s+)?(?:def|class)\b", re.MULTILINE)
-_IMPORTS = ("import", "from")
 _SPECIAL = frozenset("import from class def async try match \" ' @".split())
 
 
@@ -116,88 +111,17 @@ def new_in(units: Sequence[Unit], other: Sequence[Unit]) -> list[int]:
     return [number for number, pair in enumerate(_pairs(units)) if pair not in known]
 
 
-def unusual(units: Sequence[Unit], numbers: Sequence[int], line_length: int) -> list[int]:
-    """Those units that black changes or might change: all but plain code below the blank lines that belong there."""
-    return [number for number in numbers if foretold(units, number, line_length) != units[number].text]
-
-
-def foretold(units: Sequence[Unit], number: int, line_length: int) -> str | None:
-    """A unit as black will have it; None if that takes black to tell."""
-    unit = units[number]
-    if not unit.text and number == len(units) - 1 > 0 and units[number - 1].text.endswith("\n"):
-        return ""  # the end of the file
-    code = unit.text.lstrip("\n")
-    found = _FIRST.search(code)
-    if found is None or found[1] != " " * 4 * unit.depth or not is_plain(code, line_length):
-        return None
-    blank = _blank_lines(units, number, len(unit.text) - len(code))
-    return None if blank is None else "\n" * blank + code
-
-
-def _blank_lines(units: Sequence[Unit], number: int, blank: int) -> int | None:
-    """How many blank lines black wants above a unit that has so many; None if this is not known here."""
-    unit = units[number]
-    if number == 0:
-        return 0
-    above = units[number - 1]
-    word, word_above = _first_word(unit.text), _first_word(above.text)
-    most = 1 if unit.depth else 2
-    if above.opens and number - 1 in unit.needs:  # the first of a block
-        special = word in ("def", "@", '"') and (word_above == "class" or not _DEFINES.search(above.text))
-        return None if blank or special else 0
-    if not above.opens and _DEFINES.search(above.text):
-        return None
-    closed = any(_DEFINES.search(units[head].text) for head in above.blocks[unit.depth :])
-    if word in ("else", "elif"):
-        return None if blank or closed else 0
-    if word_above == '"' and not above.depth:  # perhaps the docstring of the module
-        return 1 if number == 1 and word not in ("def", "@") else None
-    if word_above == '"' and _first_word(units[above.blocks[-1]].text) == "class":
-        return None
-    if word in ("def", "@") or closed:
-        return most
-    if word_above in _IMPORTS and above.depth == unit.depth and (word not in _IMPORTS or _is_commented(unit)):
-        return 1 if unit.depth or blank < 2 or _one_line_below_imports() else 2
-    return min(blank, most)
-
-
-def _is_commented(unit: Unit) -> bool:
-    return unit.text.lstrip()[:1] == "#"
-
-
-@cache
-def _one_line_below_imports() -> bool:
-    """Black keeps two blank lines there until 26.1. To import it for its version takes longer than many files."""
-    from importlib.metadata import version  # a twentieth of a cold start, for a question that is seldom asked
-
-    return int(version("black").split(".")[0]) >= 26
-
-
 def _pairs(units: Sequence[Unit]) -> Iterable[tuple[str, str]]:
     texts = [unit.text for unit in units]
     return zip(["", *texts], texts, strict=False)
 
 
 def laid_out(
-    units: Sequence[Unit], numbers: Sequence[int], format_text: Callable[[str], str], line_length: int
-) -> list[str] | None:
-    """The units of these numbers as ``format_text`` lays them out; None if its result does not fall into the units.
-
-    It is asked only for what cannot be foretold.
-    """
-    known = {number: text for number in numbers if (text := foretold(units, number, line_length)) is not None}
-    formatted = set(numbers).difference(known)
-    if formatted:
-        done = _formatted(units, formatted, format_text)
-        if done is None:
-            return None
-        known |= done
-    return [known[number] for number in numbers]
-
-
-def _formatted(
     units: Sequence[Unit], numbers: Collection[int], format_text: Callable[[str], str]
 ) -> dict[int, str] | None:
+    """The units of these numbers as ``format_text`` lays them out; None if its result does not fall into the units."""
+    if not numbers:
+        return {}
     wanted = set(numbers)
     for number in numbers:
         wanted.update(units[number].needs)
