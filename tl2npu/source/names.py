@@ -24,7 +24,6 @@ from tl2npu.source.bound import (
     targets_of,
 )
 from tl2npu.source.index import Index
-from tl2npu.source.moved import Moved
 from tl2npu.source.named_by_call import attribute_of, element_of, imported_by, key_of_globals, members_of, returned_by
 from tl2npu.source.tree import SubclassesOf, nodes_of
 
@@ -53,8 +52,7 @@ class Names:
     """The names of one file. Control flow within a scope is not followed, except that where the branches of an ``if``
     disagree, the one that means TileLang counts: kernels are written for it."""
 
-    def __init__(self, index: Index, before: Names | None = None, moved: Moved | None = None) -> None:
-        """``before``: the names of the file before edits in one function, of which :meth:`can_follow` is true."""
+    def __init__(self, index: Index) -> None:
         self._index = index
         self._module = _Scope(None)
         self._inner: dict[int, _Scope] = {}  # function or class -> the scope of its body
@@ -66,11 +64,7 @@ class Names:
         self.star: tuple[str, ...] = ()  # modules that were imported with *
         self._telling: set[str] = set()  # names that something may be known of, in some scope
         self._classes: list[cst.ClassDef] = []  # those that have a member of which something may be known
-        self._now: dict[int, cst.FunctionDef] = {}  # a function as it was when its name was bound -> as it is
-        if before is not None and moved is not None:
-            self._follow(before, moved)
-        else:
-            self._collect(index.module, self._module)
+        self._collect(index.module, self._module)
         self._bound_inside = frozenset[str]().union(*(scope.bindings for scope in self._inner.values()))
 
     @cached_property
@@ -201,8 +195,7 @@ class Names:
         for scope in _outwards(self._scope(at) if at is not None else self._module):
             if name in scope.bindings:
                 several = scope.bindings[name]
-                found = several[0].definition if len(several) == 1 else None
-                return self._now.get(id(found), found)
+                return several[0].definition if len(several) == 1 else None
         return None
 
     def _may_have_members(self, name: str) -> bool:
@@ -315,40 +308,6 @@ class Names:
                         return True
                     comp = comp.inner_for_in
         return False
-
-    # -- edits inside of a function ---------------------------------------------------------------------------------
-
-    def can_follow(self, moved: Moved) -> bool:
-        """Whether edits inside of a function leave the names outside of it as they are."""
-        inside = [node for one in (moved.old, moved.new) for node in nodes_of(one, cst.FunctionDef, cst.ClassDef)]
-        if self.star or any(type(node) is cst.ClassDef for node in inside):
-            return False
-        return not any(bound_in(statement).outside for node in inside for statement in node.body.body)
-
-    def _follow(self, before: Names, moved: Moved) -> None:
-        """Take over what is known of the file, but for the names that the function binds."""
-        gone = {id(function) for function in nodes_of(moved.old, cst.FunctionDef)}
-        self._module, self._telling, self._classes = before._module, set(before._telling), before._classes
-        self._inner = {place: scope for place, scope in before._inner.items() if place not in gone}
-        for old, new in moved.now.items():
-            if new is not moved.new:
-                self._inner[id(new)] = self._inner.pop(old)
-        first = {id(now): place for place, now in before._now.items()}
-        self._now = {**before._now, **{first.get(old, old): new for old, new in moved.now.items()}}
-        self._collect_function(moved.new, before._inner[id(moved.old)].outer or self._module)
-        changed = before._names_inside(moved.old) | self._names_inside(moved.new)
-        kept = {id(self._module), *map(id, self._inner.values())} - {
-            id(self._inner[id(function)]) for function in nodes_of(moved.new, cst.FunctionDef)
-        }
-        self._found = {key: what for key, what in before._found.items() if key[1] in kept}
-        self._everywhere = {name: what for name, what in before._everywhere.items() if name not in changed}
-
-    def _names_inside(self, function: cst.FunctionDef) -> set[str]:
-        """Every name that a function, those in it, and their expressions bind."""
-        found = set(_bound_in_expressions(function))
-        for inner in nodes_of(function, cst.FunctionDef):
-            found |= self._inner[id(inner)].bindings.keys()
-        return found
 
     # -- collecting -------------------------------------------------------------------------------------------------
 

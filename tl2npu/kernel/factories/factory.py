@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, bind_static
-from tl2npu.kernel.environment import Closure, Env, Helper
+from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.factories.compilations import (
     Compilation,
@@ -22,7 +22,6 @@ from tl2npu.kernel.factories.makers import Makers
 from tl2npu.kernel.style import dialect_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.moved import Moved
 from tl2npu.source.names import Names
 from tl2npu.source.tree import HOLDS_LINES, calls_in, children, remembered, walk
 
@@ -70,50 +69,6 @@ def _is_tensor(param: cst.Param) -> bool:
     return param.annotation is not None and type(param.annotation.annotation) is cst.Call
 
 
-def moved_environments(
-    edited: Located, others: Iterable[Located], moved: Moved, module: cst.Module
-) -> dict[int, Env] | None:
-    """All environments of a file after edits inside of a prim_func, by the ids of those before.
-
-    None if the prim_func hides other names of those around it than before: these are other unknowns then.
-    """
-    around = list(_outwards(edited.env))
-    nodes: list[cst.CSTNode] = [module, *(node for node in moved.now.values() if node is not moved.new)]
-    if len(nodes) != len(around):
-        return None
-    made: dict[int, Env] = {}
-    every = list(reversed(around))
-    for old, node in zip(every, nodes, strict=True):
-        shadowed = inner_names(node)
-        if (shadowed ^ old.shadowed) & old.values.keys():
-            return None
-        made[id(old)] = _again(old, made, shadowed)
-    for item in others:
-        for old in reversed(list(_outwards(item.env))):
-            if id(old) not in made:
-                made[id(old)] = _again(old, made, old.shadowed)
-                every.append(old)
-    for old in every:
-        for name, value in old.values.items():
-            if isinstance(value, Helper):
-                value = Helper(moved.now.get(id(value.node), value.node), made.get(id(value.env), value.env))
-            elif isinstance(value, Closure):
-                value = Closure(value.node, made.get(id(value.env), value.env))
-            made[id(old)].values[name] = value
-    return made
-
-
-def _outwards(env: Env | None) -> Iterator[Env]:
-    while env is not None:
-        yield env
-        env = env.parent
-
-
-def _again(old: Env, made: Mapping[int, Env], shadowed: frozenset[str]) -> Env:
-    parent = made[id(old.parent)] if old.parent is not None else None
-    return Env(parent, versions=dict(old.versions), shadowed=shadowed)
-
-
 class FileKernels:
     """Every prim_func of a file, in text order."""
 
@@ -136,39 +91,8 @@ class FileKernels:
         self._standalone_compilations()
 
     def after(self, edits: Edits) -> FileKernels:
-        """Every prim_func of the tree that edits make of this one.
-
-        What stands outside of a prim_func stays known where all edits are inside of it.
-        """
-        index = self.index.after(edits.apply(self.index.module))
-        for item in self.located:
-            moved = Moved.of(self.index, index, item.node, edits.nodes)
-            if moved is not None:
-                return self._followed(index, item, moved) or FileKernels(index)
-        return FileKernels(index)
-
-    def _followed(self, index: Index, edited: Located, moved: Moved) -> FileKernels | None:
-        """The same for edits in one prim_func; None where more than it has to be read again."""
-        if not self.names.can_follow(moved):
-            return None
-        envs = moved_environments(edited, self.located, moved, index.module)
-        if envs is None:
-            return None
-        made = FileKernels.__new__(FileKernels)
-        made.index, made.names = index, Names(index, self.names, moved)
-        made.evaluator = Evaluator(made.names)
-        made.module_env = envs[id(self.module_env)]
-        factories: dict[int, Factory] = {}
-        made.located = []
-        for item in self.located:
-            old = item.factory
-            if old is not None and id(old) not in factories:
-                node, env = moved.now.get(id(old.node), old.node), envs[id(old.env)]
-                factories[id(old)] = Factory(node, env, old.compilations)
-            factory = factories[id(old)] if old is not None else None
-            node, env = moved.now.get(id(item.node), item.node), envs[id(item.env)]
-            made.located.append(Located(item.key, node, factory, env, made.evaluator, item.own))
-        return made
+        """Every prim_func of the tree that edits make of this one."""
+        return FileKernels(self.index.after(edits.apply(self.index.module)))
 
     def _collect(self, node: cst.FunctionDef, env: Env, factory: Factory | None, seen: dict[str, int]) -> None:
         if is_prim_func(node, self.names):
