@@ -12,8 +12,7 @@ from typing import TypeVar, cast
 
 import libcst as cst
 
-from tl2npu.source.lines import line_beside
-from tl2npu.source.spans import Position, Statement, line_in_statement, span_in_statement
+from tl2npu.source.spans import Position, Statement, span_in_statement
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import HOLDS_LINES, IS_NODE, SubclassesOf, child_fields, children, subclasses_of
 
@@ -198,22 +197,10 @@ class Index:
         statement = self.statement(node)
         if statement is None:
             return 1
-        positions = self._statement_positions()
-        base = positions[id(statement)]
+        base = self._statement_positions()[id(statement)]
         if statement is node or base.line == base.end_line:
             return base.line
-        if isinstance(statement, (cst.With, cst.For, cst.If, cst.While)):
-            first = next(
-                (line for line in children(statement.body) if _IS_STATEMENT[type(line)] or children(line)), None
-            )
-            below = self.statement(first) if first is not None else None
-            if below is not None and positions[id(below)].line <= base.line + 1:
-                return base.line  # the head is one line
-        if not isinstance(node, (cst.BaseExpression, cst.Arg, cst.Param)) or id(statement) in self._foreign:
-            return base.line
-        python = self._python_statements.get(id(statement))
-        found = line_beside(statement, node, self._parents, python) if python is not None else None
-        return found if found is not None else line_in_statement(self.module, statement, node, base, self._parents)
+        return base.line if id(statement) in self._foreign else self._span(statement, node, base).line
 
     def first_line(self, node: cst.CSTNode) -> int | None:
         """The line of a node; of one that is not of this tree, that of the first part of it that is."""
@@ -225,13 +212,6 @@ class Index:
                 found = self.first_line(child)
             known = self._first_lines[id(node)] = node, found
         return known[1]
-
-    @cached_property
-    def _python_statements(self) -> Mapping[int, ast.stmt]:
-        """What each statement is in the tree of the cheap parser; unknown for those that others were put into."""
-        if self._native is not None:
-            return self._native._python_statements
-        return {id(node): item for node, item in zip(self.statements, _ast_statements(self.python), strict=True)}
 
     @cached_property
     def longest_line(self) -> int:

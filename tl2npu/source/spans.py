@@ -47,23 +47,6 @@ def span_in_statement(
     return Position(start.line, start.column, end.end_line, end.end_column)
 
 
-def line_in_statement(
-    module: cst.Module, statement: Statement, node: cst.CSTNode, base: Position, parents: Mapping[int, cst.CSTNode]
-) -> int:
-    """The line where the span of ``node`` begins: the statement is printed only once, up to the node."""
-    if getattr(statement, "decorators", ()):
-        return span_in_statement(module, statement, node, base, parents).line
-    first, _ = _ends(node)
-    chain = [first]
-    while chain[-1] is not statement:
-        chain.append(parents[id(chain[-1])])
-    marked = _replaced(chain, cst.Name(_MARK))
-    if marked is None:
-        return base.line
-    before, found, _ = _print(module, marked, _indent(module, statement, parents)).partition(_MARK)
-    return base.line + len(_NEWLINE.split(before)) - 1 if found else base.line
-
-
 def _ends(node: cst.CSTNode) -> tuple[cst.CSTNode, cst.CSTNode]:
     """The first and the last expression of a node."""
     if isinstance(node, cst.Arg):
