@@ -53,8 +53,7 @@ def measured(
         if work.cycles[pipe]
     )
     by_core = [[load.cycles for load in loads if load.of_cube is cube] for cube in (True, False)]
-    launch = subject.kernel.launch
-    assert launch is not None
+    launch = subject.kernel.launched
     grid = [extent.evaluate(known) for extent in launch.grid]
     blocks = None if None in grid else math.prod(extent or 0 for extent in grid)
     mentioned = needs.variables

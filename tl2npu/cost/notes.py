@@ -51,10 +51,9 @@ def notes(
     subject: Subject, caller: Caller, made: Estimate, work: Work, sizes: Mapping[str, int], cores: int | None
 ) -> Iterator[Note]:
     """What to say of one kernel for one call."""
-    assert subject.kernel.launch is not None
     if not work.sized or made.microseconds is None or made.microseconds < _SHORT:
         return
-    launch = subject.kernel.launch.call
+    launch = subject.kernel.launched.call
     better = faster(subject, caller, made, sizes, cores) if len(subject.callers) <= _CALLS else []
     if better and better[0].microseconds is not None:
         times = made.microseconds / better[0].microseconds
@@ -89,8 +88,7 @@ def _waiting(
     """One core waits for the other; a number of stages that the caller sets to one may be why."""
     if not made.waits or not made.waiting or made.waiting < _MUCH * made.expected:
         return
-    launch = subject.kernel.launch
-    assert launch is not None
+    launch = subject.kernel.launched
     for loop in [stmt for stmt in subject.kernel.walk() if isinstance(stmt, Loop) and stmt.kind == "pipelined"]:
         node = stages_node(loop)
         name = code(node.body) if isinstance(node, cst.IfExp) else ""

@@ -287,6 +287,12 @@ class Kernel:
     dialect: Dialect = "ascend"
     core: str | None = None
 
+    @property
+    def launched(self) -> Launch:
+        """The launch of a kernel that is known to have one."""
+        assert self.launch is not None
+        return self.launch
+
     def walk(self) -> Iterator[Stmt]:
         """Every statement, outer before inner, in text order."""
         return walk(self.body)

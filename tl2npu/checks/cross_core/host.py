@@ -49,8 +49,7 @@ def _check_outputs(subject: Subject) -> Iterator[Finding]:
 
 
 def _check_grid(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
-    launch = subject.kernel.launch
-    assert launch is not None
+    launch = subject.kernel.launched
     for size in launch.grid:
         if subject.is_runtime(size):
             text = "the number of blocks, and so the size of the workspaces, is known at run time only"

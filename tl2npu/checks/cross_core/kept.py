@@ -66,8 +66,7 @@ def _writes(placed: Placed, entry: Traffic) -> bool:
 
 
 def _check_private(subject: Subject, entry: Traffic) -> Iterator[Finding]:
-    launch = subject.kernel.launch
-    assert launch is not None
+    launch = subject.kernel.launched
     for place in entry.writers:
         if not is_private(place, subject.kernel, launch.grid):
             text = f"different blocks may write the same part of `{entry.tensor.name}`"

@@ -25,8 +25,7 @@ _FUNCTIONS = frozenset({"exp", "log", "log2", "sigmoid", "tanh"})
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Findings about every call in the launch."""
-    launch = subject.kernel.launch
-    assert launch is not None
+    launch = subject.kernel.launched
     inlined = [stmt.node for placed in subject.statements for stmt in [placed.stmt] if stmt.via]
     for node in [launch.node.body, *inlined]:
         for call in calls_in(node):

@@ -26,8 +26,7 @@ _EXPLICIT = {"alloc_L1": "alloc_shared", "alloc_ub": "alloc_shared", "alloc_L0C"
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Findings about the form of a kernel, whatever it computes."""
-    launch = subject.kernel.launch
-    assert launch is not None
+    launch = subject.kernel.launched
     yield from check_leftover_sync(subject)
     yield from _check_launch(subject, launch)
     found = on_chip(subject)

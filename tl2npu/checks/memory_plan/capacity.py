@@ -150,8 +150,7 @@ class Needs:
 
     def overflows(self, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
         """Every memory that these sizes and types overflow, or might overflow."""
-        launch = self.subject.kernel.launch
-        assert launch is not None
+        launch = self.subject.kernel.launched
         plans = list(self._possible(known, words))
         for memory in self._memories:
             limit = self.capacity.of(memory.value.lower())

@@ -93,11 +93,10 @@ def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
         trial = _first_unfit(subject, needs, caller)
         if trial is None:
             continue
-        assert subject.kernel.launch is not None
         held = "overflow" if trial.overflow.fit is Fit.NEVER else "may overflow"
         text = f"no call in this file sets {trial.open}; with {trial.sizes} the tiles {held} {trial.overflow.memory}"
         text += f", {trial.fits} each fits" if trial.fits else ""
-        yield Finding("TL720", subject.kernel.launch.call, text)
+        yield Finding("TL720", subject.kernel.launched.call, text)
         return
 
 

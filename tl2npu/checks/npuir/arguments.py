@@ -17,9 +17,8 @@ from tl2npu.source.tree import calls_in
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Findings about every call of an operator in the launch, and in what it calls."""
-    assert subject.kernel.launch is not None
     inlined = [placed.stmt.node for placed in subject.statements if placed.stmt.via]
-    for root in (subject.kernel.launch.node, *inlined):
+    for root in (subject.kernel.launched.node, *inlined):
         for node in calls_in(root):
             op = npuir.lookup(subject.file.names.resolve(node.func) or "")
             if op is None or op.kind is Kind.SCALAR:

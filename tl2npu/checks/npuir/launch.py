@@ -15,8 +15,7 @@ _AXES = 2
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Findings about the launch, and about loops without bounds and assertions in it."""
-    launch = subject.kernel.launch
-    assert launch is not None
+    launch = subject.kernel.launched
     if launch.is_npu:
         yield from _launch(launch)
     else:

@@ -120,9 +120,8 @@ def _guards(kernel: Kernel) -> list[tuple[Branch, int]]:
 
 def _only_guards(kernel: Kernel, guards: list[tuple[Branch, int]]) -> bool:
     """vid occurs in the conditions of these guards and nowhere else."""
-    assert kernel.launch is not None
-    name = kernel.launch.names[1]
-    uses = sum(1 for node in names_in(kernel.launch.node.body) if node.value == name)
+    name = kernel.launched.names[1]
+    uses = sum(1 for node in names_in(kernel.launched.node.body) if node.value == name)
     return uses == len(guards)
 
 

@@ -13,8 +13,7 @@ from tl2npu.source.tree import names_in
 
 def hide_vid(job: Job, threads: int) -> None:
     """Launch with ``threads`` and the one axis that is left; raises :class:`Blocked` if vid is still used."""
-    launch = job.kernel.launch
-    assert launch is not None
+    launch = job.kernel.launched
     if launch.threads is not None:
         return
     vid = launch.names[1] if len(launch.names) > 1 else None

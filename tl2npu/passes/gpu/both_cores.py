@@ -32,7 +32,6 @@ from tl2npu.kernel.model import (
     Buffer,
     Copy,
     Kernel,
-    Launch,
     Let,
     Loop,
     Memory,
@@ -78,7 +77,7 @@ def share(job: Job) -> bool:
         return False
     job.apply(edits)
     if words.core:
-        _put_before(job, _launch(job).node.body.body[0], f"{words.core} = T.get_block_binding(1)")
+        _put_before(job, job.kernel.launched.node.body.body[0], f"{words.core} = T.get_block_binding(1)")
     if texts:
         _put_before(job, _front(job, texts), "\n".join(texts))
     return True
@@ -90,7 +89,7 @@ def _front(job: Job, texts: list[str]) -> cst.CSTNode:
     The compiler opens a frame for a number that gets a name, and allocates nothing between it and the launch
     ("Block frame or PrimFunc frame not find").
     """
-    launch = _launch(job).node
+    launch = job.kernel.launched.node
     block = job.file.index.parent(launch)
     lines = list(block.body) if isinstance(block, cst.IndentedBlock) else [launch]
     above = [line for line in lines[: lines.index(launch)] if assigned_names(line)]
@@ -99,15 +98,9 @@ def _front(job: Job, texts: list[str]) -> cst.CSTNode:
     return above[0] if above and not bound & needed else launch
 
 
-def _launch(job: Job) -> Launch:
-    launch = job.kernel.launch
-    assert launch is not None
-    return launch
-
-
 def _put_before(job: Job, node: cst.CSTNode, text: str) -> None:
     edits = Edits(job.file.index)
-    edits.replace_many(node, [*parse(job, text, _launch(job).node), node])
+    edits.replace_many(node, [*parse(job, text, job.kernel.launched.node), node])
     job.apply(edits)
 
 

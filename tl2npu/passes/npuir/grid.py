@@ -20,8 +20,7 @@ def launch(job: Job) -> None:
 
     Raises :class:`Blocked` for a launch that cannot be read.
     """
-    found = job.kernel.launch
-    assert found is not None
+    found = job.kernel.launched
     extents = [arg.value for arg in found.call.args if arg.keyword is None]
     if any(arg.star for arg in found.call.args) or not extents:
         raise Blocked("TL402", found.call, "cannot read the grid of this launch")

@@ -123,7 +123,6 @@ class _Work:
 
     def _first(self) -> cst.CSTNode:
         """The first statement of the launch, as the plan names it."""
-        assert self._job.kernel.launch is not None
-        first = self._job.kernel.launch.node.body.body[0]
+        first = self._job.kernel.launched.node.body.body[0]
         simple = isinstance(first, cst.SimpleStatementLine) and len(first.body) == 1
         return first.body[0] if simple and isinstance(first, cst.SimpleStatementLine) else first

@@ -15,8 +15,7 @@ from tl2npu.passes.writing.tiles import dtype_text
 def stage(job: Job) -> None:
     """Load into a tile and store it; raises :class:`Blocked` where the extents of the copy cannot be told."""
     plan, names = Plan(job), Names(job)
-    launch = job.kernel.launch
-    assert launch is not None
+    launch = job.kernel.launched
     for stmt in job.kernel.walk():
         if not isinstance(stmt, Copy) or not (_is_global(stmt.src) and _is_global(stmt.dst)):
             continue

@@ -62,8 +62,7 @@ def vid_name(kernel: Kernel) -> str | None:
 
 def uses(kernel: Kernel, name: str) -> bool:
     """Whether a name of the launch occurs in its body."""
-    assert kernel.launch is not None
-    return any(node.value == name for node in names_in(kernel.launch.node.body))
+    return any(node.value == name for node in names_in(kernel.launched.node.body))
 
 
 def _style(job: Job, uses_vid: bool, exchanges: bool, cube_only: bool) -> Style:

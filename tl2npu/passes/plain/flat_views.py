@@ -114,9 +114,8 @@ def _moved(job: Job) -> bool:
         edits = Edits(index)
         edits.remove(line)
         job.apply(edits)
-        assert job.kernel.launch is not None
         edits = Edits(job.file.index)
-        edits.replace_many(job.kernel.launch.node, [line.with_changes(leading_lines=()), job.kernel.launch.node])
+        edits.replace_many(job.kernel.launched.node, [line.with_changes(leading_lines=()), job.kernel.launched.node])
         job.apply(edits)
         return True
     return False

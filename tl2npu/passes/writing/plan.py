@@ -54,8 +54,7 @@ class Plan:
         """Carry everything out."""
         if not self._entries:
             return
-        launch = self._job.kernel.launch
-        assert launch is not None
+        launch = self._job.kernel.launched
         body = launch.node.body
         edits = Edits(self._job.file.index)
         edits.replace(body, self._suite(body))

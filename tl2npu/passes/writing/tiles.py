@@ -98,8 +98,7 @@ def allocate_above(job: Job, edits: Edits, stmt: Stmt, text: str, origin: cst.CS
     if last is not None:
         edits.replace_many(last.node, [last.node, *new])
         return
-    assert job.kernel.launch is not None
-    first = job.kernel.launch.node.body.body[0]
+    first = job.kernel.launched.node.body.body[0]
     edits.replace_many(first, [*new, first])
 
 

@@ -10,7 +10,7 @@ from tl2npu.kernel.access import side_of
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Copy, Kernel, Launch, Side, children
+from tl2npu.kernel.model import Copy, Kernel, Side, children
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import constants
 from tl2npu.passes.writing.statements import Names, factor, parse
@@ -26,7 +26,7 @@ def fold(job: Job, threads: int) -> None:
     ``threads`` goes into the launch where vector cores work; a kernel of the cube core alone names a second axis that
     it does not use. Raises :class:`Blocked` for a launch that the NPU has no counterpart for.
     """
-    launch = _launch(job)
+    launch = job.kernel.launched
     extents = [arg.value for arg in launch.call.args if arg.keyword is None]
     if any(arg.star for arg in launch.call.args) or not extents:
         raise Blocked("TL138", launch.call, "cannot read the grid of this launch")
@@ -39,7 +39,7 @@ def fold(job: Job, threads: int) -> None:
     texts = [code(extent) for extent in extents]
     if len(extents) > 1:
         texts = _axis_names(job, extents, names)
-        launch = _launch(job)
+        launch = job.kernel.launched
     vector = has_vector_work(job.kernel)
     edits = Edits(job.file.index)
     if len(extents) == 1 and launch.names[0] != "_":
@@ -61,16 +61,10 @@ def fold(job: Job, threads: int) -> None:
     job.apply(edits)
 
 
-def _launch(job: Job) -> Launch:
-    launch = job.kernel.launch
-    assert launch is not None
-    return launch
-
-
 def one_thread(job: Job) -> Job:
     """A job like this one, launched with ``threads=1``; findings of checks, which saw two threads, are left behind."""
     other = replace(job, edited=list(job.edited), notes=job.notes[: job.told])
-    launch = _launch(other)
+    launch = other.kernel.launched
     if launch.threads is None:
         return other
     edits = Edits(other.file.index)

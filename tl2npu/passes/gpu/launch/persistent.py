@@ -30,8 +30,7 @@ _USUAL_CORES = 24
 
 def loop_over_tasks(job: Job) -> None:
     """Wrap the body of such a kernel, allocations excepted, in ``for task in T.serial(...)``."""
-    launch = job.kernel.launch
-    assert launch is not None
+    launch = job.kernel.launched
     cores = DEVICES[job.options.device].cube_cores or _USUAL_CORES
     if grid_at_run_time(job) and _hands_over(job):
         _write(job, launch, str(cores))

@@ -30,8 +30,7 @@ def refuse_meetings(kernel: Kernel) -> None:
 
 def for_vector_cores(job: Job) -> None:
     """Launch twice as many blocks, and take ``cid`` and ``vid`` from the number of the block."""
-    launch = job.kernel.launch
-    assert launch is not None
+    launch = job.kernel.launched
     extents = [arg.value for arg in launch.call.args if arg.keyword is None]
     pair = launch.item.asname.name if launch.item.asname is not None else None
     if len(extents) != 1 or not isinstance(pair, cst.Tuple) or len(launch.names) != 2:

@@ -73,14 +73,13 @@ def _allocated_before(kernel: Kernel, src: Buffer, dst: Buffer) -> bool:
 def _merge(job: Job, copy: Copy) -> None:
     kernel = job.kernel
     src, dst = copy.src.buffer, copy.dst.buffer
-    assert kernel.launch is not None
     alloc = next(stmt for stmt in kernel.walk() if isinstance(stmt, Alloc) and stmt.buffer is dst)
     edits = Edits(job.file.index)
     edits.remove(copy.node)
     edits.remove(alloc.node)
     index = job.file.index
     gone = (copy.node, alloc.node)
-    for name in names_in(kernel.launch.node.body):
+    for name in names_in(kernel.launched.node.body):
         if name.value != dst.name or any(above in gone for above in index.ancestors(name)):
             continue
         parent = index.parent(name)

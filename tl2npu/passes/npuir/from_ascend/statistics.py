@@ -65,9 +65,8 @@ def _sliced(outer: Operand, vector: Buffer) -> str:
 
 def _indices(job: Job, edits: Edits, axes: dict[Buffer, Axis]) -> None:
     kernel = job.kernel
-    assert kernel.launch is not None
     names = {buffer.name: axis for buffer, axis in axes.items()}
-    for node in walk(kernel.launch.node.body):
+    for node in walk(kernel.launched.node.body):
         if not isinstance(node, cst.Subscript) or not isinstance(node.value, cst.Name):
             continue
         axis = names.get(node.value.value)

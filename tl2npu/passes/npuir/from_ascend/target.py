@@ -23,8 +23,7 @@ _DEVELOPER = {
 
 def launch(job: Job) -> None:
     """``threads=`` goes, and the second name of the launch is ``_``."""
-    found = job.kernel.launch
-    assert found is not None
+    found = job.kernel.launched
     edits = Edits(job.file.index)
     for arg in found.call.args:
         if arg.keyword is not None and arg.keyword.value == "threads":

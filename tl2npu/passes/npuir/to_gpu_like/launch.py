@@ -25,8 +25,7 @@ def rewrite(job: Job) -> None:
 
 
 def _launch(job: Job) -> None:
-    launch = job.kernel.launch
-    assert launch is not None
+    launch = job.kernel.launched
     if not launch.is_npu:
         return
     axes = len(launch.grid)

@@ -164,8 +164,7 @@ class _Finer:
 
     def _extents(self) -> None:
         """More threads, where the launch and the index say how many there are."""
-        launch = self.job.kernel.launch
-        assert launch is not None
+        launch = self.job.kernel.launched
         extent = self.lanes.extents[self.thread]
         new = cst.parse_expression(f"{factor(extent)} * {factor(self.size)}")
         for arg in launch.call.args:
