@@ -83,6 +83,10 @@ class Env:
         return Env(self.parent, dict(self.values))
 
 
+NOWHERE = Env()
+"""The names in scope of a statement that nothing was read around."""
+
+
 class Changed(Env):
     """The names of another environment after some of them got new values, also inside the arguments of macros.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Operator
-from tl2npu.kernel.environment import Env, Storage
+from tl2npu.kernel.environment import NOWHERE, Env, Storage
 from tl2npu.kernel.symbolic import Sym
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Stmt:
 
     node: cst.CSTNode
     via: tuple[cst.CSTNode, ...] = field(default=(), kw_only=True)
-    env: Env | None = field(default=None, kw_only=True, repr=False)
+    env: Env = field(default=NOWHERE, kw_only=True, repr=False)
 
 
 @dataclass(eq=False)

@@ -25,7 +25,7 @@ from tl2npu.kernel.bindings import (
     value_of,
 )
 from tl2npu.kernel.conditions import as_if
-from tl2npu.kernel.environment import Env, Helper, entered
+from tl2npu.kernel.environment import NOWHERE, Env, Helper, entered
 from tl2npu.kernel.even_sizes import sizes_to_be_even
 from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.loops import either_loop, loop_bounds
@@ -122,7 +122,8 @@ class Reader:
                 else:
                     found = self.compound(part, env, via)
                 for stmt in found:
-                    stmt.env = stmt.env or before  # the names in scope before the statement
+                    if stmt.env is NOWHERE:
+                        stmt.env = before  # the names in scope before the statement
                 result += found
         return result
 

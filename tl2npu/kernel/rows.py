@@ -405,7 +405,7 @@ class Rows:
         if isinstance(stmt, Op):
             self._check_op(stmt)
         for scalar in _scalars(stmt):
-            if scalar.loads and stmt.env is not None:
+            if scalar.loads:
                 for sym in _values_of_names(scalar.node, stmt.env):
                     self._check_value(stmt, sym, split)
             else:

@@ -46,7 +46,7 @@ class Late:
 
     def python_decides(self, branch: Branch) -> bool:
         """Whether Python takes one arm while it builds the kernel: nothing of the kernel or of a launch is asked."""
-        if not isinstance(branch.node, cst.If) or branch.env is None or self.is_late(branch.cond.sym):
+        if not isinstance(branch.node, cst.If) or self.is_late(branch.cond.sym):
             return False
         test = branch.node.test
         return not _is_late(test, frozenset(), self.resolver) and self.is_outside(test, branch.env)

@@ -68,18 +68,16 @@ class TurnsReader:
     def of(self, loop: Loop, given: Sequence[str] = ()) -> Turns | None:
         """The turns of a loop from 0 to a number that is known when the kernel is built; of two arms the one that
         ``given`` chooses, else the one that is such a number. None if there is no such number."""
-        stop, env = loop.ranges[0].stop_node, loop.env
-        if stop is None or env is None or not loop.ranges[0].start.is_zero:
+        stop = loop.ranges[0].stop_node
+        if stop is None or not loop.ranges[0].start.is_zero:
             return None
-        return self._turns(stop, env, (), given)
+        return self._turns(stop, loop.env, (), given)
 
     def _turns(self, node: cst.BaseExpression, env: Env, tests: tuple[str, ...], given: Sequence[str]) -> Turns | None:
         if isinstance(node, cst.Name):
             bound = [s for s in walk(self.kernel.body) if isinstance(s, Let) and s.name == node.value]
             if bound:
-                let = bound[0]
-                known = len(bound) == 1 and let.env is not None
-                return self._turns(let.value.node, let.env, tests, given) if known and let.env is not None else None
+                return self._turns(bound[0].value.node, bound[0].env, tests, given) if len(bound) == 1 else None
         if isinstance(node, cst.IfExp):
             return self._chosen(node, env, tests, given)
         if isinstance(node, cst.Call):

@@ -23,7 +23,7 @@ def fills_every_wave(loop: Loop, evaluator: Evaluator) -> bool | None:
     Otherwise the frame leaves its last wave by ``loop_break()`` (``src/ir.cc``, ``PersistentFor``).
     """
     wave = argument(loop, "wave_size")
-    if wave is None or loop.env is None:
+    if wave is None:
         return None
     tiles = const(1)
     for item in loop.ranges:

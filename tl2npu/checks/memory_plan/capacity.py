@@ -240,7 +240,7 @@ class Needs:
     def _may_hold(self, tests: _Tests, known: Values, words: Mapping[str, str]) -> bool:
         """False if a condition that Python decides is known to have another outcome."""
         for branch, outcome in tests:
-            if not isinstance(branch.node, cst.If) or branch.env is None:
+            if not isinstance(branch.node, cst.If):
                 continue
             if any(isinstance(branch.env.lookup(name.value), Closure) for name in _names_of(branch)):
                 continue  # a parameter of a macro

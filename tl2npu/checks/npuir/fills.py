@@ -19,7 +19,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     """Findings about every fill."""
     for placed in subject.statements:
         stmt = placed.stmt
-        if not isinstance(stmt, Op) or stmt.env is None:
+        if not isinstance(stmt, Op):
             continue
         value = stmt.args.get(_VALUES.get(SHORT.get(stmt.op.name, ""), ""))
         if isinstance(value, Operand) or not isinstance(value, Scalar) or value.loads:

@@ -115,7 +115,7 @@ def _type(buffer: Buffer) -> str:
 
 def _text(subject: Subject, stmt: Op, name: str) -> str:
     arg = stmt.args.get(name)
-    if not isinstance(arg, Scalar) or stmt.env is None:
+    if not isinstance(arg, Scalar):
         return ""
     value = subject.located.evaluator.static(arg.node, stmt.env)
     return value if isinstance(value, str) else ""

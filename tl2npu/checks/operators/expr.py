@@ -96,7 +96,7 @@ def expression(node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Expr
 
 def value_of(store: Store, evaluator: Evaluator) -> Expr:
     """What a store assigns; ``x += y`` as ``x + y``."""
-    right = expression(store.value.node, store.env or Env(), evaluator)
+    right = expression(store.value.node, store.env, evaluator)
     if not store.augmented or not isinstance(store.node, cst.AugAssign):
         return right
     left = Expr("load", store.node.target, operand=store.target)

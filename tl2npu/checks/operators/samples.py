@@ -78,15 +78,14 @@ class Sampler:
     def _runs(self, place: Place, values: Mapping[str, int]) -> bool:
         """The conditions around a statement certainly hold."""
         return all(
-            self._holds(branch.cond.node, branch.env or Env(), values, place) is taken
-            for branch, taken in place.conditions
+            self._holds(branch.cond.node, branch.env, values, place) is taken for branch, taken in place.conditions
         )
 
     def is_reachable(self, placed: Placed, known: Mapping[str, int]) -> bool:
         """False if a condition on the sizes alone keeps the statement from running."""
         place = self.place(placed)
         return all(
-            self._holds(branch.cond.node, branch.env or Env(), known, place) in (taken, None)
+            self._holds(branch.cond.node, branch.env, known, place) in (taken, None)
             for branch, taken in place.conditions
         )
 

@@ -239,6 +239,6 @@ def _global_use(values: ValueUses, split: Split, stmt: Copy, item: Range) -> cst
         for dim in operand.dims or ():
             if inner.buffer in split.gathered and dim.lo == item.var:
                 continue  # a plain variable beside a gathered row gets the offset
-            if stmt.env is not None and values.in_dim(dim, stmt.env, item):
+            if values.in_dim(dim, stmt.env, item):
                 return stmt.node
     return None

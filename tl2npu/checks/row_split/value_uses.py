@@ -40,7 +40,7 @@ class ValueUses:
     def of(self, placed: Placed, item: Range) -> cst.CSTNode | None:
         """The node of a value use in a statement itself (not in the statements inside it), None if there is none."""
         stmt = placed.stmt
-        env = stmt.env or Env()
+        env = stmt.env
         for node in self._expressions(stmt, item):
             found = self._in_node(node, env, item)
             if found is not None:

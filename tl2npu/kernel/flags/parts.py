@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from tl2npu.kernel.environment import Env, Helper
+from tl2npu.kernel.environment import Helper
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.flags.terms import Condition, Terms
 from tl2npu.kernel.model import Branch, Inlined, Loop, Op, Opaque, ScopeBlock, Side, Stmt, Sync, children
@@ -73,7 +73,7 @@ def parts_of(body: Sequence[Stmt], terms: Terms, side: Side) -> list[Part]:
         elif isinstance(stmt, Branch):
             then, orelse = parts_of(stmt.then, terms, side), parts_of(stmt.orelse, terms, side)
             if then or orelse:
-                cond = terms.condition(stmt.cond.node, stmt.env or Env())
+                cond = terms.condition(stmt.cond.node, stmt.env)
                 result.append(Choice(cond, then, orelse, stmt))
         elif isinstance(stmt, Loop):
             result += _repeat(stmt, parts_of(stmt.body, terms, side), terms)
@@ -90,7 +90,7 @@ def _flag(stmt: Sync, terms: Terms, side: Side) -> Flag:
     pipes: list[str] = []
     for name in ("src", "dst"):
         arg = stmt.args.get(name)
-        text = terms.evaluator.static(arg.node, stmt.env or Env()) if arg is not None else None
+        text = terms.evaluator.static(arg.node, stmt.env) if arg is not None else None
         if not isinstance(text, str):
             raise GiveUp
         pipes.append(text.upper().removeprefix("PIPE_"))
@@ -128,7 +128,7 @@ def _no_flags_in(stmt: Opaque) -> None:
     if nodes_of(stmt.node, cst.Break, cst.Continue, cst.Return):
         raise GiveUp
     for call in calls_in(stmt.node):
-        helper = stmt.env.lookup(call.func.value) if stmt.env and isinstance(call.func, cst.Name) else None
+        helper = stmt.env.lookup(call.func.value) if isinstance(call.func, cst.Name) else None
         if isinstance(helper, Helper) and "flag" in code(helper.node):
             raise GiveUp
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Kernel, Let, Loop, Stmt
 from tl2npu.source.tree import walk
@@ -77,7 +76,7 @@ def _first(stmt: Stmt, evaluator: Evaluator, at_least: AtLeast) -> Iterator[cst.
     if isinstance(stmt, Let) or isinstance(value, (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Expr, cst.Call)):
         for node in walk(value):
             if isinstance(node, cst.Call) and _name(node, evaluator) in ("max", "Max") and len(node.args) == 2:
-                values = [evaluator.sym(arg.value, stmt.env or Env()).constant for arg in node.args]
+                values = [evaluator.sym(arg.value, stmt.env).constant for arg in node.args]
                 if any(one is not None and one >= 0 for one in values):
                     yield from (arg.value for arg in node.args)
 

@@ -72,7 +72,7 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
     places = _Places(kernel, evaluator, data)
     counts: frozenset[int] | None = None
     for stmt, parents in walk_with_parents(kernel.body):
-        env = stmt.env or Env()
+        env = stmt.env
         for node in _places(stmt):
             found = _parts(node, evaluator)
             if found is None:
@@ -184,7 +184,7 @@ class _Places:
         return Bounds(sides, facts, {name: _sceptical(value, self.data) for name, value in found.values.items()})
 
     def _sym(self, node: cst.BaseExpression, stmt: Stmt) -> Sym:
-        return _sceptical(self.evaluator.sym(node, stmt.env or Env()), self.data)
+        return _sceptical(self.evaluator.sym(node, stmt.env), self.data)
 
 
 class _Data:

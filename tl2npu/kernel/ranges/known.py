@@ -43,9 +43,7 @@ class Known:
         for item in loops:
             ranges[str(item.var)] = item.start, item.start + item.extent - 1
         known = [
-            fact
-            for branch, taken in conditions
-            for fact in facts(self.evaluator, branch.cond.node, branch.env or Env(), taken)
+            fact for branch, taken in conditions for fact in facts(self.evaluator, branch.cond.node, branch.env, taken)
         ]
         values = self._values(stmt)
         return Bounds(ranges, tuple(known), {name: value for name, value in values.items() if name not in ranges})
@@ -53,13 +51,13 @@ class Known:
     def _values(self, stmt: Stmt) -> dict[str, Sym]:
         """What names stand for that were bound once, to something that is no plain arithmetic."""
         found: dict[str, Sym] = {}
-        env = stmt.env or Env()
+        env = stmt.env
         for name, lets in self._lets.items():
             bound = env.lookup(name)
             if len(lets) == 1 and isinstance(bound, Sym) and len(bound.terms) == 1 and "@" in str(bound):
                 let = lets[0]
                 if id(let) not in self._given:
-                    self._given[id(let)] = self._value(let.value.node, let.env or Env())
+                    self._given[id(let)] = self._value(let.value.node, let.env)
                 value = self._given[id(let)]
                 if not value.depends_on(str(bound)):
                     found[str(bound)] = value

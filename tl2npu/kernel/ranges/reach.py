@@ -40,7 +40,7 @@ class Reach:
         """
         ranges: dict[str, tuple[Sym, Sym]] = {}
         launch = self.kernel.launch
-        env = inner.env or Env()
+        env = inner.env
         for name, size in zip(launch.names, launch.grid, strict=False) if launch is not None else ():
             bound = env.lookup(name)
             if isinstance(bound, Sym) and bound.variables() == {str(bound)}:
@@ -53,9 +53,7 @@ class Reach:
             fact
             for above, below in pairwise(chain)
             if isinstance(above, Branch)
-            for fact in facts(
-                self.evaluator, above.cond.node, above.env or Env(), any(below is stmt for stmt in above.then)
-            )
+            for fact in facts(self.evaluator, above.cond.node, above.env, any(below is stmt for stmt in above.then))
         ]
         return Bounds(ranges, tuple(known), sizes=self.sizes)
 

@@ -46,9 +46,9 @@ class TripCounts:
                 return False
         return True
 
-    def _begins_before_its_end(self, item: Range, env: Env | None) -> bool:
+    def _begins_before_its_end(self, item: Range, env: Env) -> bool:
         """True if every number that may be its start is less than every one that may be its end."""
-        if item.stop_node is None or env is None:
+        if item.stop_node is None:
             return False
         stops = self._choices(item.stop_node, env, 0)
         starts = self._choices(item.start_node, env, 0) if item.start_node is not None else [item.start]
@@ -87,8 +87,7 @@ class TripCounts:
                 values = []
         if isinstance(node, cst.Name) and len(self._lets.get(node.value, ())) == 1:
             (let,) = self._lets[node.value]
-            if let.env is not None:
-                return self._choices(let.value.node, let.env, depth + 1)
+            return self._choices(let.value.node, let.env, depth + 1)
         if not values:
             return [self._evaluator.sym(node, env)]
         found = [self._choices(value, env, depth + 1) for value in values]

@@ -138,7 +138,6 @@ def _join_halves(job: Job, guards: list[tuple[Branch, int]]) -> None:
         if len(first) != len(second):
             raise Blocked("TL220", stmt.node, "the two vector cores run different statements")
         env = stmt.env
-        assert env is not None
 
         joiner = _Joiner(job, env, vid, stmt)
         joined = [joiner.join(a, b) for a, b in zip(first, second, strict=True)]

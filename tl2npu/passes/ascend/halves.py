@@ -78,7 +78,7 @@ class Sites:
 
     def keep(self, node: cst.BaseExpression | None, stmt: Stmt) -> None:
         """Register an expression whose value stays (with vid = 0)."""
-        if node is not None and stmt.env is not None:
+        if node is not None:
             self.add(node, stmt, at(self.evaluator.sym(node, stmt.env), self.vid, 0))
 
     def _visit(self, stmt: Stmt) -> None:

@@ -92,8 +92,7 @@ def _same_rounding(job: Job, stmt: Op, src: Buffer, dst: Buffer) -> bool:
     mode = stmt.args.get("mode")
     if not isinstance(mode, Scalar):
         return False
-    env = stmt.env
-    value = job.file.evaluator.static(mode.node, env) if env is not None else None
+    value = job.file.evaluator.static(mode.node, stmt.env)
     if value not in _ROUNDING:
         return False
     wide, narrow = _WIDTH.get(src.dtype), _WIDTH.get(dst.dtype)

@@ -147,7 +147,7 @@ def _even_but_last(job: Job, flow: Flow, loop: Loop, around: Loop) -> bool:
 def _smaller(job: Job, let: Let) -> tuple[Sym, Sym] | None:
     """``a`` and ``b`` of ``min(a, b)``, also written as ``if_then_else(a < b, a, b)``."""
     node, env, evaluator = let.value.node, let.env, job.located.evaluator
-    if not isinstance(node, cst.Call) or env is None:
+    if not isinstance(node, cst.Call):
         return None
     name = (evaluator.names.resolve(node.func) or code(node.func)).rsplit(".", 1)[-1]
     args = [arg.value for arg in node.args]

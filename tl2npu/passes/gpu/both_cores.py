@@ -179,7 +179,7 @@ class _Words:
         """Add the first row of the core to a loop variable wherever it is a value."""
         for stmt in (loop, *walk(loop.body)):
             for root in _roots(split, stmt, item):
-                for node, around in self._values(split, root, None, stmt.env or Env(), item):
+                for node, around in self._values(split, root, None, stmt.env, item):
                     self._number(node, around, item)
 
     def _values(

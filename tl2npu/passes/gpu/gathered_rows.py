@@ -130,7 +130,7 @@ def _write(job: Job, edits: Edits, item: _Gather, row: str, index: str) -> None:
 def _is_known(job: Job, item: _Gather, load: Copy) -> bool:
     """Whether what is added to the index has its value where the index is loaded, and the same at the gather."""
     first = item.first
-    if first is None or load.env is None or item.load.env is None:
+    if first is None:
         return first is None
     before, there = (job.file.evaluator.sym(first, env) for env in (load.env, item.load.env))
     return before == there and not before.depends_on(str(item.loop.ranges[0].var))

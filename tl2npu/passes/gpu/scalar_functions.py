@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Stmt, Store, walk_with_parents
 from tl2npu.kernel.ranges.reach import Reach, chosen_parts, lies_inside
@@ -45,7 +44,7 @@ def to_tiles(job: Job) -> None:
 
 def _first(job: Job) -> _Site | None:
     for stmt, parents in walk_with_parents(job.kernel.body):
-        if not isinstance(stmt, (Let, Store)) or stmt.via or stmt.env is None:
+        if not isinstance(stmt, (Let, Store)) or stmt.via:
             continue
         if any(isinstance(above, Loop) and above.kind in ("parallel", "vectorized") for above in parents):
             continue
@@ -61,7 +60,7 @@ def _refuse_without_condition(job: Job, stmt: Let | Store, parents: tuple[Stmt, 
     evaluator = job.file.evaluator
     under = any(node is call and chosen for node, chosen in chosen_parts(evaluator, stmt.value.node))
     bounds = Reach(job.kernel, evaluator).bounds(parents, stmt)
-    loads = evaluator.loads(call, stmt.env or Env()) if under else ()
+    loads = evaluator.loads(call, stmt.env) if under else ()
     if not all(lies_inside(bounds, load) for load in loads):
         text = f"`{code(call)}` reads an element whose bounds only the surrounding condition checks"
         raise Blocked("TL179", stmt.node, text)

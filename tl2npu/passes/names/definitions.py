@@ -72,7 +72,7 @@ def definitions(job: Job) -> list[Definition]:
     ]
     names = [let.name for let in lets]
     for let in lets:
-        if names.count(let.name) == 1 and let.env is not None and isinstance(let.node, (cst.Assign, cst.AnnAssign)):
+        if names.count(let.name) == 1 and isinstance(let.node, (cst.Assign, cst.AnnAssign)):
             result.append(Definition(let.name, let.value.node, let.node, let.env, True, job.located.node))
     return result
 

@@ -95,7 +95,6 @@ def _as_written(axis: Axis, dim: Dim, lets: Lets, kept: set[str]) -> Axis:
 
 def _axes(job: Job, stmt: Op, operand: Operand, loop: Loop, lets: Lets) -> list[Axis] | None:
     """The indices of an operand, each with the loop variable that runs along it; rows have none."""
-    assert stmt.env is not None
     if operand.dims is None or len(operand.dims) != len(operand.buffer.shape):
         return None
     found: list[Axis] = []

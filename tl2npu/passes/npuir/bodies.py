@@ -14,7 +14,6 @@ import libcst as cst
 
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Range, Store, walk
 from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
@@ -184,7 +183,7 @@ def _refuse_without_condition(job: Job, loop: Loop, stmt: Store, found: cst.Base
     """What is worked out before the loop must not read what only a branch in the loop allows."""
     branches = [above for above in parents_of(job.kernel, stmt) if isinstance(above, Branch)]
     bounds = Reach(job.kernel, job.file.evaluator).bounds(parents_of(job.kernel, loop), loop)
-    loads = job.file.evaluator.loads(found, stmt.env or Env()) if any(b in walk(loop.body) for b in branches) else ()
+    loads = job.file.evaluator.loads(found, stmt.env) if any(b in walk(loop.body) for b in branches) else ()
     if not all(lies_inside(bounds, load) for load in loads):
         raise Blocked(
             "TL179", stmt.node, f"`{code(found)}` may read out of bounds where the condition in the loop is false"
@@ -199,7 +198,7 @@ def _invariant(job: Job, stmt: Store, node: cst.CSTNode, variables: set[str]) ->
     """The first part, outermost before inner ones, that is more than a name and the same for all elements."""
     if isinstance(node, cst.Subscript):
         return None
-    if isinstance(node, cst.BinaryOperation) and stmt.env is not None:
+    if isinstance(node, cst.BinaryOperation):
         own = {name.value for name in names_in(node)}
         if not own & variables:
             scalar = job.file.evaluator.scalar(node, stmt.env)

@@ -11,7 +11,6 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.npuir import OLDER_FUNCTIONS
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Op, Opaque, Operand, Scalar, Stmt
 from tl2npu.passes.job import Job
@@ -96,6 +95,6 @@ def _operator(job: Job, stmt: Stmt) -> str | None:
 
 def _are_tiles(job: Job, stmt: Stmt, call: cst.Call) -> bool:
     """Two tiles and nothing else."""
-    env = stmt.env or Env()
+    env = stmt.env
     operands = [job.file.evaluator.operand(arg.value, env) for arg in call.args if arg.keyword is None]
     return len(operands) == len(call.args) == 2 and all(operand is not None for operand in operands)

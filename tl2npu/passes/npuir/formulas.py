@@ -101,7 +101,6 @@ def as_float32(argument: cst.BaseExpression, narrow: str) -> str:
 
 def narrow_type(job: Job, stmt: Store, argument: cst.BaseExpression) -> str:
     """The text of the type of an argument that is, or may be, narrower than float32; else nothing."""
-    assert stmt.env is not None
     loads = [load.buffer for load in job.file.evaluator.loads(argument, stmt.env)]
     kinds = {element_type(job, buffer): dtype_text(buffer) for buffer in loads}
     if kinds.keys() & {"float32", "float"}:

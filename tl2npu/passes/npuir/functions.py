@@ -248,7 +248,6 @@ class _Loop:
 
     def _type_of(self, stmt: Store, argument: cst.BaseExpression) -> str:
         """The element type of an argument: that of the widest float in it; without one a GPU computes in float32."""
-        assert stmt.env is not None
         loads = [load.buffer for load in self._job.file.evaluator.loads(argument, stmt.env)]
         floats = [b for b in loads if not element_type(self._job, b).startswith(("int", "uint", "bool"))]
         target = dtype_text(stmt.target.buffer)

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Memory, Stmt, Store, walk, walk_with_parents
 from tl2npu.kernel.ranges.bounds import Bounds
@@ -68,7 +67,7 @@ def _begins_before(bounds: Bounds, low: Sym) -> bool:
 
 def _needs_order(job: Job, stmt: Store, choice: cst.Call) -> bool:
     """True if a part of the condition is what allows another part."""
-    evaluator, env = job.file.evaluator, stmt.env or Env()
+    evaluator, env = job.file.evaluator, stmt.env
     return any(
         under and isinstance(node, cst.Subscript) and evaluator.operand(node, env) is not None
         for node, under in chosen_parts(evaluator, choice.args[0].value)
@@ -92,7 +91,7 @@ def _needs_condition(job: Job, stmt: Store, parents: tuple[Stmt, ...]) -> bool:
 
     Where a tensor ends is asked elsewhere (TL438, TL439), but for axes that the loop does not go along.
     """
-    evaluator, env = job.file.evaluator, stmt.env or Env()
+    evaluator, env = job.file.evaluator, stmt.env
     bounds = Reach(job.kernel, evaluator).bounds(parents, stmt)
     moving = [str(item.var) for above in parents if isinstance(above, Loop) for item in above.ranges]
     for node, under in chosen_parts(evaluator, stmt.value.node):

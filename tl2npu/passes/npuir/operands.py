@@ -103,7 +103,6 @@ class _Work:
         return self._element(tile, found)
 
     def _region(self, stmt: Store | Let, operand: Operand) -> Region | None:
-        assert stmt.env is not None
         return region(operand, self._loop.ranges, self._lets, self._job.file.evaluator, stmt.env)
 
     def _element(self, tile: str, found: Region) -> cst.BaseExpression:

@@ -27,7 +27,7 @@ def choose(job: Job) -> None:
                 if name != "if_then_else" or not call.args:
                     continue
                 arms = [arg.value for arg in call.args[1:]]
-                if stmt.env is None or any(job.file.evaluator.loads(arm, stmt.env) for arm in arms):
+                if any(job.file.evaluator.loads(arm, stmt.env) for arm in arms):
                     text = "`T.if_then_else` outside of T.Parallel reads memory, which its condition may protect"
                     raise Blocked("TL418", call, text)
                 edits.replace(call.func, expression(job, "T.Select", call.func))

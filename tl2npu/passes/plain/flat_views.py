@@ -88,10 +88,10 @@ def resolve(job: Job, *, keep: bool = True) -> None:
 
 def _assignments(kernel: Kernel, keep: bool) -> Iterator[tuple[cst.CSTNode, Env]]:
     for stmt in kernel.walk():
-        if isinstance(stmt, Opaque) and not stmt.via and stmt.env is not None:
+        if isinstance(stmt, Opaque) and not stmt.via:
             yield stmt.node, stmt.env
     for buffer in [] if keep else second_shapes(kernel):
-        env = next((s.env for s in kernel.walk() if s.env and s.env.lookup(buffer.name) is buffer), None)
+        env = next((s.env for s in kernel.walk() if s.env.lookup(buffer.name) is buffer), None)
         if env is not None and buffer.statement is not None:
             yield buffer.statement, env
 

@@ -20,7 +20,7 @@ def count_from_the_start(job: Job) -> None:
     reach = Reach(job.kernel, job.file.evaluator)
     seen: set[int] = set()
     for stmt, parents in walk_with_parents(job.kernel.body):
-        if stmt.via or stmt.env is None:
+        if stmt.via:
             continue
         bounds = reach.bounds(parents, stmt)
         for part in own_parts(stmt):

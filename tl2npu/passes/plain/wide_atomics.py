@@ -111,7 +111,6 @@ def _extent(job: Job, loop: Loop, stop: cst.BaseExpression, width: int, adds: Se
     if isinstance(stop, cst.Integer):
         return str(int(stop.value) * width)
     if isinstance(stop, cst.BinaryOperation) and isinstance(stop.operator, cst.FloorDivide):
-        assert loop.env is not None
         whole = job.file.evaluator.sym(stop.left, loop.env)
         if code(stop.right) == str(width) and ((whole % width).is_zero or _aligned(whole, adds)):
             return code(stop.left.with_changes(lpar=(), rpar=()))

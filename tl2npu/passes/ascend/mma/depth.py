@@ -194,7 +194,6 @@ def _make_thin(job: Job, edits: Edits, flow: Flow, item: Slices, done: set[int])
         alloc = next(s for s in flow.kernel.walk() if isinstance(s, Alloc) and s.buffer is buffer)
         edits.replace(buffer.shape_nodes[slab.staged.depth_axis], width_node)
         env = slab.load.env
-        assert env is not None
         new = map_indices(slab.load.src.node, lambda node, env=env: swap(node, env))  # type: ignore[misc]
         _check_index(job, slab, new, item.width, env)
         edits.replace(slab.load.src.node, new)
@@ -231,7 +230,7 @@ def _rebound(job: Job, edits: Edits, flow: Flow, loop: Loop, deep: Sym, width: S
     want = _count(item.extent, deep, width)
     evaluator = job.located.evaluator
     stop = item.stop_node
-    if stop is None or want is None or loop.env is None or not item.start.is_zero:
+    if stop is None or want is None or not item.start.is_zero:
         raise Blocked("TL331", loop.node, "cannot tell the number of K slices")
     new = swapped(stop, loop.env, evaluator, deep, text)
     if evaluator.sym(new, loop.env) == want:
@@ -239,7 +238,7 @@ def _rebound(job: Job, edits: Edits, flow: Flow, loop: Loop, deep: Sym, width: S
         return
     for step in flow.before(loop):
         let = step.stmt
-        if isinstance(let, Let) and isinstance(stop, cst.Name) and let.name == stop.value and let.env is not None:
+        if isinstance(let, Let) and isinstance(stop, cst.Name) and let.name == stop.value:
             new = swapped(let.value.node, let.env, evaluator, deep, text)
             if evaluator.sym(new, let.env) == want and _only_use(job, stop):
                 edits.replace(let.value.node, new)

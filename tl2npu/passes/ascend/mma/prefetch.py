@@ -217,7 +217,6 @@ def _write(job: Job, flow: Flow, group: Sequence[Prefetch]) -> None:
     evaluator = job.located.evaluator
     for item in group:
         env = item.ahead.env
-        assert env is not None
         back = partial(moved, env=env, evaluator=evaluator, item=item.loop.ranges[0], by=1)
         for operand in (item.ahead.src, item.ahead.dst):
             edits.replace(operand.node, map_indices(operand.node, back))

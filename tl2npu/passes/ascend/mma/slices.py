@@ -163,7 +163,6 @@ def _counters(flow: Flow, product: Product) -> frozenset[str]:
 def _without(init: Init, item: Range, product: Product, evaluator: Evaluator, counters: frozenset[str]) -> Init:
     """The condition without its part ``this is the first slice``; None for True where nothing else was asked."""
     env = product.mma.env
-    assert env is not None
     if init is None:
         return None
     value = evaluator.sym(init, env)
@@ -234,7 +233,6 @@ class _Condition:
             return None
         target = node.comparisons[0]
         env = self.product.mma.env
-        assert env is not None
         if not isinstance(target.operator, cst.Equal):
             return None
         gap = self.evaluator.sym(node.left, env) - self.evaluator.sym(target.comparator, env)
@@ -255,11 +253,9 @@ class _Condition:
 
     def _constant(self, node: cst.BaseExpression) -> int | None:
         env = self.product.mma.env
-        assert env is not None
         return self.evaluator.sym(node, env).constant
 
     def _moves(self, node: cst.BaseExpression) -> bool:
         env = self.product.mma.env
-        assert env is not None
         value = self.evaluator.sym(node, env)
         return any(value.depends_on(v) for v in self.item.var.variables())

@@ -92,7 +92,7 @@ class _Split:
         """Part the statements; raises :class:`NoInteger` for a nest that cannot be parted."""
         self.integers = Integers(self.job, self.nest)
         for stmt in self.nest.body:
-            env = stmt.env or Env()
+            env = stmt.env
             if isinstance(stmt, Let) and isinstance(stmt.node, (cst.Assign, cst.AnnAssign)):
                 if not self._is_local(stmt, env):
                     self._rest.append(self._without_bits(stmt, env))
@@ -225,7 +225,7 @@ class _Split:
         """The scalar loop runs first: it reads nothing that the nest stores, and what it stores nothing else uses."""
         stores = [stmt.target.buffer for stmt in self.nest.body if isinstance(stmt, Store)]
         read = [load.buffer for load in self.integers.loads]
-        env = self.nest.body[0].env or Env()
+        env = self.nest.body[0].env
         used = [b for node in self._rest for b in self.job.located.evaluator.buffers_in(node, env)]
         if any(buffer in stores for buffer in read):
             raise NoInteger

@@ -15,7 +15,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Operand, Store
 from tl2npu.kernel.regions import extent_text
 from tl2npu.passes.gpu.element_copies.scattered import ScatteredElements
-from tl2npu.passes.gpu.element_copies.writing import Item, env_of
+from tl2npu.passes.gpu.element_copies.writing import Item
 from tl2npu.passes.writing.substitute import exchanged
 
 _SIGNS = {"max": "-", "min": ""}
@@ -42,14 +42,14 @@ class CollectedElements(ScatteredElements):
         conditions = [branch.cond.node for branch, _ in item.branches]
         if parts is None or not self._whole(stmt.target, self.ranges):
             return
-        if any(self.evaluator.loads(self.lets.expand(node), env_of(stmt)) for node in conditions):
+        if any(self.evaluator.loads(self.lets.expand(node), stmt.env) for node in conditions):
             return
         name, value = parts
         known = dict(self.lets.items())
         while isinstance(value, cst.Name) and value.value in known:
             value = known[value.value]
         operand = self._element_in(value, stmt)
-        if operand is None or self._region(operand, env_of(stmt)) is not None:
+        if operand is None or self._region(operand, stmt.env) is not None:
             return
         tile = self._scattered(operand, item, conditions, neutral=_SIGNS.get(name))
         target, text = code(stmt.target.node), code(exchanged(value, operand.node, cst.parse_expression(tile)))
@@ -83,5 +83,5 @@ class CollectedElements(ScatteredElements):
             if name not in _CASTS or len(inner) != 1:
                 return None
             value = inner[0]
-        operand = self.evaluator.operand(value, env_of(stmt)) if isinstance(value, cst.Subscript) else None
+        operand = self.evaluator.operand(value, stmt.env) if isinstance(value, cst.Subscript) else None
         return operand if operand is not None and operand.buffer.memory is Memory.GM else None

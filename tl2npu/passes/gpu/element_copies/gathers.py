@@ -33,7 +33,7 @@ def row_loop(work: LoopOperands, branches: Sequence[tuple[Branch, bool]], stmt: 
     chosen = choice(stmt, work.evaluator)
     load = load_of(chosen.value, stmt, work.evaluator)
     target = stmt.target
-    if load is None or load.buffer.memory is not Memory.GM or load.dims is None or stmt.env is None:
+    if load is None or load.buffer.memory is not Memory.GM or load.dims is None:
         return None
     if not work.whole(target) or len(load.dims) != len(load.buffer.shape):
         return None
@@ -90,7 +90,6 @@ class Rows:
 def rows_of(work: LoopOperands, load: Operand, row: Range, column: Range | None, stmt: Store) -> Rows | None:
     """The rows that a load or a store goes through, with the columns last; None if it goes through something else."""
     assert load.dims is not None
-    assert stmt.env is not None
     texts: list[str] = []
     picks: dict[int, cst.BaseExpression] = {}
     along: Axis | None = None
@@ -134,7 +133,6 @@ def _lines(
     conditions: list[cst.BaseExpression],
     chosen: Choice,
 ) -> list[str] | None:
-    assert stmt.env is not None
     target = stmt.target.buffer
     row = work.ranges[0]
     tests = tests_of_rows(work, stmt, picked, conditions)
@@ -175,7 +173,6 @@ def _lines(
 
 def tests_of_rows(work: LoopOperands, stmt: Stmt, rows: Rows, conditions: Sequence[cst.BaseExpression]) -> list[str]:
     """When a row is there: under the conditions of the statement, inside of its tensor."""
-    assert stmt.env is not None
     tests = [written(work.in_own_words(node, stmt)) for node in conditions]
     for axis, node in rows.picks.items():  # a GPU reads zeros in front of a tensor and behind it, and stores nothing
         index = work.evaluator.sym(work.lets.expand(node), stmt.env)
@@ -190,7 +187,6 @@ def tests_of_rows(work: LoopOperands, stmt: Stmt, rows: Rows, conditions: Sequen
 
 def _is_told(work: LoopOperands, stmt: Stmt, distance: Sym, conditions: Sequence[cst.BaseExpression]) -> bool:
     """True if a condition says already that a distance of the index is positive."""
-    assert stmt.env is not None
     for node in conditions:
         for term in guard(node, work.lets, work.evaluator, stmt.env).terms:
             if term.index is None or term.bound is None:

@@ -27,7 +27,7 @@ from tl2npu.passes.gpu.element_copies.inside import Tests
 from tl2npu.passes.gpu.element_copies.stores import LoopStores
 from tl2npu.passes.gpu.element_copies.strided import column_of, load_column
 from tl2npu.passes.gpu.element_copies.values import Choice, choice, is_zero, load_of
-from tl2npu.passes.gpu.element_copies.writing import Item, env_of
+from tl2npu.passes.gpu.element_copies.writing import Item
 from tl2npu.passes.writing.numbers import literal
 from tl2npu.source.tree import walk as nodes
 
@@ -135,7 +135,7 @@ class LoopWork(LoopStores):
         if item.branches or is_operand(self.kernel, tile) or not self._copy_types(found.buffer, tile):
             return False
         if chosen.cond is not None:
-            says_no_more = self._guard(chosen.cond, env_of(stmt)).is_inside(found)
+            says_no_more = self._guard(chosen.cond, stmt.env).is_inside(found)
             if not says_no_more or chosen.other is None or not is_zero(chosen.other):
                 return False
         self._load_inside(found, tile.name, tests, here=True)
@@ -157,7 +157,7 @@ class LoopWork(LoopStores):
         load = load_of(chosen.value, stmt, self.evaluator)
         if load is None or load.buffer.memory is not Memory.GM:
             return None
-        found = self._region(load, env_of(stmt))
+        found = self._region(load, stmt.env)
         return None if found is None or not found.ranges else found
 
     def _alternative(
@@ -172,7 +172,7 @@ class LoopWork(LoopStores):
         if chosen.cond is not None:
             if item.branches or chosen.other is None or not self._constant(chosen.other, stmt):
                 return None
-            tail = self._guard(chosen.cond, env_of(stmt)).is_tail(found)
+            tail = self._guard(chosen.cond, stmt.env).is_tail(found)
             return (chosen.other, []) if tail and (is_zero(chosen.other) or len(found.ranges) == 1) else None
         if not guards:
             return None, []
@@ -195,7 +195,7 @@ class LoopWork(LoopStores):
         return (None, []) if not twins and self._only_writer(stmt) else None
 
     def _constant(self, node: cst.BaseExpression, stmt: Stmt) -> bool:
-        env = env_of(stmt)
+        env = stmt.env
         if self.evaluator.loads(node, env) or any(
             isinstance(name, cst.Name) and name.value in {item.name for item in self.ranges} for name in nodes(node)
         ):

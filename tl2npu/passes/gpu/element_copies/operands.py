@@ -32,7 +32,7 @@ from tl2npu.passes.gpu.element_copies.guards import Guard, guard
 from tl2npu.passes.gpu.element_copies.inside import Tests, inside_text, tests_of
 from tl2npu.passes.gpu.element_copies.strided import column_of, load_column
 from tl2npu.passes.gpu.element_copies.values import choice_of, is_zero
-from tl2npu.passes.gpu.element_copies.writing import Item, LoopWriter, env_of
+from tl2npu.passes.gpu.element_copies.writing import Item, LoopWriter
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.statements import Names, shape_text
@@ -64,14 +64,14 @@ class LoopOperands(LoopWriter):
         """The conditions of a statement; None if it stands in an ``else``."""
         if not all(then for _, then in item.branches):
             return None
-        env = env_of(item.stmt)
+        env = item.stmt.env
         return [self._guard(branch.cond.node, env) for branch, _ in item.branches]
 
     # -- operands in expressions ------------------------------------------------------------------------------------
 
     def _loads(self, node: cst.CSTNode, item: Item, *, written: bool = False) -> None:
         """Put a tile, or a name, in the place of every element of a tensor that an expression reads."""
-        env = env_of(item.stmt)
+        env = item.stmt.env
         under = bool(item.branches) or (isinstance(item.stmt, Let) and self._is_conditional)
         stack: list[tuple[cst.CSTNode, bool]] = [(node, under)]
         while stack:
@@ -210,7 +210,7 @@ class LoopOperands(LoopWriter):
 
     def in_own_words(self, node: cst.BaseExpression, stmt: Stmt) -> cst.BaseExpression:
         """The same with those names that stand for arithmetic on indices; see :meth:`own_words`."""
-        if self.evaluator.loads(self.lets.expand(node), env_of(stmt)):
+        if self.evaluator.loads(self.lets.expand(node), stmt.env):
             return self.from_tiles(node, stmt)
         numbers = (cst.BinaryOperation, cst.UnaryOperation, cst.Name, cst.Integer)
         known = {
@@ -236,7 +236,7 @@ class LoopOperands(LoopWriter):
 
     def is_inside(self, node: cst.BaseExpression, distance: Sym, stmt: Stmt) -> bool:
         """True if the distance of an index from an end of its axis is not negative; unknown if the index is loaded."""
-        return not self.evaluator.loads(self.lets.expand(node), env_of(stmt)) and self._bounds.is_not_negative(distance)
+        return not self.evaluator.loads(self.lets.expand(node), stmt.env) and self._bounds.is_not_negative(distance)
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class LoopOperands(LoopWriter):
         for dim, part, size in zip(operand.dims, order, operand.buffer.shape, strict=True):
             if not isinstance(dim.node, cst.BaseExpression) or part not in self.ranges:
                 return False
-            axis = axis_of(dim.node, self.ranges, self.lets, self.evaluator, env_of(self.loop.body[0]))
+            axis = axis_of(dim.node, self.ranges, self.lets, self.evaluator, self.loop.body[0].env)
             if axis is None or axis.range is not part or not axis.lo.is_zero or axis.range.extent != size:
                 return False
         return len(operand.dims) == len(operand.buffer.shape)
@@ -291,7 +291,7 @@ class LoopOperands(LoopWriter):
         return runs or not self._tests(found, True)
 
     def _same_outside(self, found: Region, parent: Loop) -> bool:
-        env = env_of(parent)
+        env = parent.env
         for axis in found.axes:
             node = cst.parse_expression(axis.start)
             if self.evaluator.sym(node, env) != axis.lo or self.evaluator.loads(node, env):

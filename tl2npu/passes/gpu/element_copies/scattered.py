@@ -18,7 +18,7 @@ from tl2npu.passes.gpu.element_copies.gathers import Rows, tests_of_rows
 from tl2npu.passes.gpu.element_copies.guards import all_of
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.gpu.element_copies.values import choice_of, is_zero
-from tl2npu.passes.gpu.element_copies.writing import Item, env_of
+from tl2npu.passes.gpu.element_copies.writing import Item
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
 from tl2npu.source.tree import names_in
@@ -46,7 +46,7 @@ class ScatteredElements(LoopOperands):
 
         ``neutral``: the sign of the infinity that stands there instead.
         """
-        stmt, env = item.stmt, env_of(item.stmt)
+        stmt, env = item.stmt, item.stmt.env
         buffer, nodes = operand.buffer, [dim.node for dim in operand.dims or ()]
         indices = [node for node in nodes if isinstance(node, cst.BaseExpression)]
         full = [self.lets.expand(node) for node in (*indices, *conditions)]
@@ -108,7 +108,7 @@ class ScatteredElements(LoopOperands):
         parts = choice_of(node, self.evaluator)
         if parts is None or not is_zero(_plain(parts[2])) or not isinstance(parts[1], cst.Subscript):
             return None
-        env = env_of(item.stmt)
+        env = item.stmt.env
         operand = self.evaluator.operand(parts[1], env)
         if operand is None or operand.buffer.memory is not Memory.GM or self._region(operand, env) is not None:
             return None

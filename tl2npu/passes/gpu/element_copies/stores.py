@@ -26,7 +26,7 @@ from tl2npu.passes.gpu.element_copies.gathers import rows_of, tests_of_rows
 from tl2npu.passes.gpu.element_copies.guards import Guard, all_of, end_of, written
 from tl2npu.passes.gpu.element_copies.strided import column_of, lanes_of, store_column
 from tl2npu.passes.gpu.element_copies.values import load_of
-from tl2npu.passes.gpu.element_copies.writing import Item, env_of
+from tl2npu.passes.gpu.element_copies.writing import Item
 from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.tree import nodes_of
 
@@ -54,7 +54,7 @@ class LoopStores(CollectedElements):
         self.say("TL172", stmt.node, f"wrote atomic additions from a tile to `{target.buffer.name}`")
 
     def _store_to_global(self, item: Item, stmt: Store, later: Sequence[Item], *, add: bool = False) -> None:
-        env = env_of(stmt)
+        env = stmt.env
         rule = "TL173" if add else "TL170"
         found = self._region(stmt.target, env)
         if found is None and self._scattered_rows(item, stmt, later, add):

@@ -50,14 +50,14 @@ def is_zero(node: cst.BaseExpression) -> bool:
 def load_of(node: cst.BaseExpression, stmt: Store, evaluator: Evaluator) -> Operand | None:
     """The element that an expression reads and does nothing else with."""
     inner = without_casts(node, stmt, evaluator)
-    if not isinstance(inner, cst.Subscript) or stmt.env is None:
+    if not isinstance(inner, cst.Subscript):
         return None
     return evaluator.operand(inner, stmt.env)
 
 
 def without_casts(node: cst.BaseExpression, stmt: Store, evaluator: Evaluator) -> cst.BaseExpression:
     """The expression below a cast to the type of what is stored to, which a store makes anyway."""
-    while isinstance(node, cst.Call) and stmt.env is not None:
+    while isinstance(node, cst.Call):
         name = evaluator.names.resolve(node.func)
         args = [arg.value for arg in node.args]
         if name in _CASTS and len(args) == _OF_A_CAST:

@@ -9,7 +9,6 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.environment import Env
 from tl2npu.kernel.model import Alloc, Branch, Kernel, Let, Loop, Memory, Op, Stmt, Store, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Line, Plan
@@ -146,8 +145,3 @@ class LoopWriter:
         if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
             return [line.with_changes(body=[node])]
         return [cst.SimpleStatementLine([node.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)])]
-
-
-def env_of(stmt: Stmt) -> Env:
-    assert stmt.env is not None
-    return stmt.env

@@ -14,7 +14,6 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.element_types import promoted
-from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Branch, Let, Loop, Memory, Opaque, Stmt, Store, walk
 from tl2npu.kernel.ranges.bounds import Bounds
@@ -85,7 +84,7 @@ class _Body:
         return isinstance(stmt.node, cst.Pass)
 
     def store(self, stmt: Store, condition: Expr | None) -> Iterator[Item]:
-        env = stmt.env or Env()
+        env = stmt.env
         if stmt.target.buffer.memory is Memory.VAR:
             yield from self.register(stmt, stmt.target.buffer.name, condition)
             return
@@ -111,7 +110,7 @@ class _Body:
                 raise Blocked("TL153", stmt.node, text)
 
     def register(self, stmt: Store, name: str, condition: Expr | None) -> Iterator[Item]:
-        value = self.reading.expression(stmt.value.node, stmt.env or Env())
+        value = self.reading.expression(stmt.value.node, stmt.env)
         if stmt.augmented or name not in self.registers:
             raise Blocked("TL153", stmt.node, f"`{name}` carries a value from one element to the next")
         yield from self.bind(stmt, name, value, (), condition)
@@ -119,7 +118,7 @@ class _Body:
     def local(self, stmt: Let, rest: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
         if not isinstance(stmt.node, (cst.Assign, cst.AnnAssign)):
             raise Blocked("TL153", stmt.node, f"`{stmt.name}` carries a value from one element to the next")
-        value = self.reading.expression(stmt.value.node, stmt.env or Env())
+        value = self.reading.expression(stmt.value.node, stmt.env)
         yield from self.bind(stmt, stmt.name, value, rest, condition)
 
     def bind(self, stmt: Stmt, name: str, value: Expr, rest: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
@@ -150,14 +149,14 @@ class _Body:
         return False
 
     def branch(self, stmt: Branch, rest: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
-        found = as_truth(self.reading.expression(stmt.cond.node, stmt.env or Env()))
+        found = as_truth(self.reading.expression(stmt.cond.node, stmt.env))
         if not found.axes:
             then, orelse = (tuple(self.read(part, condition)) for part in (stmt.then, stmt.orelse))
             yield When(stmt, found, then, orelse)
             return
         pairs = choices_of(stmt)
         for pair in pairs:
-            yes, no = (self.reading.expression(one.value.node, one.env or Env()) for one in pair)
+            yes, no = (self.reading.expression(one.value.node, one.env) for one in pair)
             target = self.reading.load(pair[0].target, pair[0].target.node)
             value = _choice(found, yes, no)
             yield Put(stmt, target, value if condition is None else _choice(condition, value, target))

@@ -70,7 +70,7 @@ class Reading:
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
         others: set[str] = set()
         for stmt in lets:
-            whole = stmt.env is not None and self.is_integer_number(stmt.value.node, stmt.env)
+            whole = self.is_integer_number(stmt.value.node, stmt.env)
             (self._integers if whole else others).add(stmt.name)
         self._integers -= others
         self._floats: dict[str, str] = {}

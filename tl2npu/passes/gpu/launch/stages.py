@@ -85,7 +85,7 @@ def _reader(job: Job) -> TurnsReader:
 def _stages(job: Job, loop: Loop) -> cst.BaseExpression | None:
     """The author's number of stages, if it is more than one or may be."""
     node = stages_node(loop)
-    if node is None or loop.env is None or not _reader(job).is_decided(node, loop.env):
+    if node is None or not _reader(job).is_decided(node, loop.env):
         return None
     known = job.file.evaluator.sym(node, loop.env).constant
     return None if known is not None and known < 2 else node

@@ -87,7 +87,7 @@ def _read(job: Job, stmt: Op) -> _Reduction:
 
 def _static(job: Job, stmt: Op, name: str) -> object | None:
     arg = stmt.args.get(name)
-    return job.file.evaluator.static(arg.node, stmt.env) if isinstance(arg, Scalar) and stmt.env is not None else None
+    return job.file.evaluator.static(arg.node, stmt.env) if isinstance(arg, Scalar) else None
 
 
 def _axis(stmt: Op, src: Operand) -> int:

@@ -55,7 +55,7 @@ def is_small(job: Job, buffer: Buffer, met: tuple[Buffer, ...] = ()) -> bool:
 
 
 def _puts_small(job: Job, stmt: Stmt, met: tuple[Buffer, ...]) -> bool:
-    if stmt.via or stmt.env is None:
+    if stmt.via:
         return False
     if isinstance(stmt, Op) and stmt.op.kind is Kind.FILL:
         value = stmt.args.get("value")
@@ -64,7 +64,6 @@ def _puts_small(job: Job, stmt: Stmt, met: tuple[Buffer, ...]) -> bool:
 
 
 def _is_small(job: Job, stmt: Store, node: cst.BaseExpression, met: tuple[Buffer, ...]) -> bool:
-    assert stmt.env is not None
     if isinstance(node, cst.Call):
         name = (job.file.names.resolve(node.func) or "").rpartition(".")[2]
         args = node.args[1:] if name in _CHOICES else node.args if name in _LIMITS else ()

@@ -136,7 +136,7 @@ def _cast(writer: Writer, stmt: Op) -> list[str]:
     dst, src = _tiles(stmt, "dst", "src")
     _need_equal(writer, stmt, dst, src)
     _need_all(writer, stmt, src)
-    known = writer.job.file.evaluator.static(stmt.args["mode"].node, stmt.env) if stmt.env is not None else None
+    known = writer.job.file.evaluator.static(stmt.args["mode"].node, stmt.env)
     mode = known if isinstance(known, str) else code(stmt.args["mode"].node).strip("\"'")
     if mode not in ROUNDING:
         raise Blocked("TL430", stmt.node, f"the rounding mode `{mode}` is unknown")

@@ -41,7 +41,6 @@ def rewrite(job: Job) -> None:
 
 def _general(job: Job, stmt: Op) -> list[str]:
     mode = stmt.args["reduce_mode"]
-    assert stmt.env is not None
     kind = str(job.file.evaluator.static(mode.node, stmt.env) or "")
     if kind not in _MODES:
         raise Blocked(

@@ -53,7 +53,6 @@ def _one(job: Job, edits: Edits, stmt: Copy | Op, size: Scalar, operands: Sequen
 
 
 def _numbers(job: Job, stmt: Copy | Op, size: Scalar) -> Size:
-    assert stmt.env is not None
     node = size.node
     if isinstance(node, cst.Name) or not isinstance(node, (cst.List, cst.Tuple)):
         raise Blocked("TL442", stmt.node, f"cannot read the size `{code(node)}`")

@@ -152,7 +152,7 @@ class _Work:
 
     def _static(self, stmt: Op, name: str) -> str:
         arg = stmt.args.get(name)
-        if not isinstance(arg, Scalar) or stmt.env is None:
+        if not isinstance(arg, Scalar):
             return ""
         return str(self.job.file.evaluator.static(arg.node, stmt.env) or "?")
 

@@ -37,7 +37,7 @@ def fold(job: Job) -> None:
 
 def _fold(job: Job, stmt: Stmt, known: Mapping[str, bool], edits: Edits) -> bool:
     """Put one decision into the edits; True if there was one."""
-    if stmt.env is None or isinstance(stmt, Loop):
+    if isinstance(stmt, Loop):
         return False
     node = stmt.node
     if isinstance(stmt, Branch) and isinstance(node, cst.If):

@@ -34,7 +34,7 @@ def choose(job: Job) -> None:
     for stmt, used in leaks(job):
         if id(stmt) in done:
             continue
-        values = _values(job, stmt, stmt.env or Env()) if isinstance(stmt.node, cst.If) else None
+        values = _values(job, stmt, stmt.env) if isinstance(stmt.node, cst.If) else None
         values = {name: value for name, value in (values or {}).items() if name in used}
         if stmt.via or not used <= values.keys() or _in_each_other(values):
             continue

@@ -98,7 +98,7 @@ def _mapping(stmt: Op | Sync, what: str) -> list[cst.DictElement]:
 
 def _refuse_global_layout(job: Job, stmt: Op | Sync) -> None:
     for element in _mapping(stmt, "the layouts"):
-        buffer = None if stmt.env is None else job.file.evaluator.buffer(element.key, stmt.env)
+        buffer = job.file.evaluator.buffer(element.key, stmt.env)
         if buffer is None:
             raise Blocked("TL116", element, f"`{code(element.key)}` is not a buffer of the kernel")
         if buffer.memory is Memory.GM and is_shared(job.original, job.def_line):
@@ -127,7 +127,7 @@ def _hint_arguments(job: Job, stmt: Stmt) -> Iterator[cst.Arg]:
         yield from _named(stmt.call, _LOOP)
     elif isinstance(stmt, Alloc) and isinstance(stmt.buffer.node, cst.Call):
         for arg in _named(stmt.buffer.node, frozenset({"scope"})):
-            if stmt.env is not None and job.file.evaluator.static(arg.value, stmt.env) in _SCOPES:
+            if job.file.evaluator.static(arg.value, stmt.env) in _SCOPES:
                 yield arg
     elif isinstance(stmt, Op):
         yield from _arguments_of(stmt.op.name, stmt.call)

@@ -65,7 +65,7 @@ def _flatten(job: Job, loop: Loop, edits: Edits) -> None:
     plain = all(item.start.is_zero and item.start_node is None and item.stop_node is not None for item in loop.ranges)
     if not inner or not plain or any(isinstance(stmt, Loop) for stmt in inner):
         return
-    name, env = names[0], inner[0].env or Env()
+    name, env = names[0], inner[0].env
     position = _position(loop)
     new: list[tuple[cst.BaseExpression, str]] = []
     for use in names_in(loop.node.body):

@@ -44,7 +44,7 @@ def narrow(job: Job) -> None:
 def _bound(job: Job, loop: Loop, branch: Branch) -> tuple[Range, cst.BaseExpression] | None:
     """The loop variable that the condition is about, and the first value for which it does not hold."""
     test = branch.cond.node
-    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1 or branch.env is None:
+    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return None
     ((operator, end),) = ((part.operator, part.comparator) for part in test.comparisons)
     if not isinstance(operator, cst.LessThan) or not isinstance(test.left, cst.Name):

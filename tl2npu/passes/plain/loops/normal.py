@@ -155,7 +155,7 @@ def _conditional_values(job: Job) -> None:
 
 def _run_time_choices(job: Job) -> Iterator[cst.IfExp]:
     for stmt in job.kernel.walk():
-        if stmt.via or stmt.env is None:
+        if stmt.via:
             continue
         for part in own_parts(stmt):
             for node in nodes_of(part, cst.IfExp):

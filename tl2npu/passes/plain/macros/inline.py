@@ -57,7 +57,7 @@ def _sites(job: Job) -> Iterator[Site]:
     """The calls to write out, one for each statement of the kernel at most."""
     seen: set[int] = set()
     for stmt in job.kernel.walk():
-        if stmt.via or id(stmt.node) in seen or stmt.env is None:
+        if stmt.via or id(stmt.node) in seen:
             continue
         for part in _own_parts(stmt):
             site = _site(job, stmt, part)
@@ -102,7 +102,7 @@ def _site(job: Job, stmt: Stmt, part: cst.CSTNode) -> Site | None:
     """The innermost call of a helper: its arguments hold no other."""
     found: Site | None = None
     for node in calls_in(part):
-        if type(node.func) is cst.Name and stmt.env is not None:
+        if type(node.func) is cst.Name:
             helper = stmt.env.lookup(node.func.value)
             if isinstance(helper, Helper) and _is_device_code(job, helper, node, stmt):
                 found = Site(node, helper, stmt.env, stmt.node)
@@ -118,7 +118,6 @@ def _is_device_code(job: Job, helper: Helper, call: cst.Call, stmt: Stmt) -> boo
         first = helper.node.decorators[0].decorator
         resolved = names.resolve(first.func if isinstance(first, cst.Call) else first)
         return len(helper.node.decorators) == 1 and resolved == f"{_LANGUAGE}.macro"
-    assert stmt.env is not None
     if isinstance(stmt, Inlined) or job.file.evaluator.buffers_in(call, stmt.env):
         return True
     if isinstance(stmt, Opaque) and isinstance(stmt.node, cst.Assign) and stmt.node.value is call:
