@@ -83,7 +83,7 @@ def _elements(loads: tuple[Operand, ...]) -> Iterator[Access]:
 def _op_access(stmt: Op, name: str, operand: Operand) -> Iterator[Access]:
     param = stmt.op.param(name)
     role = param.role if param else Role.READ_WRITE
-    if param and param.scalar and operand.dims is not None and all(dim.is_point for dim in operand.dims):
+    if param and param.scalar and operand.is_indexed:
         yield Access(operand, True, False, True)
         return
     if role is Role.SCALAR and operand.dims is not None:

@@ -63,6 +63,11 @@ class Buffer(Storage):
     index: int = -1
     outside: bool = False
 
+    @property
+    def is_tile(self) -> bool:
+        """On the chip: no tensor, and no scalar register."""
+        return self.memory not in (Memory.GM, Memory.VAR)
+
     def __repr__(self) -> str:
         return f"<{self.memory.value} {self.name}[{', '.join(map(str, self.shape))}]>"
 
@@ -94,6 +99,11 @@ class Operand:
     def loads(self) -> tuple[Operand, ...]:
         """Buffer elements read in order to compute the indices."""
         return tuple(load for dim in self.dims or () for load in dim.loads)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Plain indices only: one element, or where a part begins."""
+        return self.dims is not None and all(dim.is_point for dim in self.dims)
 
     @property
     def is_whole(self) -> bool:

@@ -323,7 +323,7 @@ class Rows:
     def _is_tile_row(self, outer: Operand, inner: Operand, axis: int) -> bool:
         """True if a start index at ``axis`` is where the rows of the UB tile begin (base-index form)."""
         dims = outer.dims or ()
-        if any(not d.is_point for d in dims) or (inner.dims is not None and all(d.is_point for d in inner.dims)):
+        if any(not d.is_point for d in dims) or inner.is_indexed:
             return False
         rank = len(inner.dims) if inner.dims is not None else len(inner.buffer.shape)
         return axis >= len(dims) - rank and inner.dims is None

@@ -19,7 +19,6 @@ from tl2npu.checks.memory_plan.repair import repair
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.placement import Fit
 from tl2npu.kernel.factories.callers import Caller, Values
-from tl2npu.kernel.model import Memory
 
 _SMALLEST = 16
 _PARAMETERS = 5
@@ -205,7 +204,7 @@ def tile_parameters(subject: Subject, caller: Caller) -> tuple[str, ...]:
 
 
 def _extents(subject: Subject, known: Values, on_chip: bool) -> list[int | None]:
-    buffers = (b for b in subject.kernel.buffers.values() if (b.memory not in (Memory.GM, Memory.VAR)) == on_chip)
+    buffers = (b for b in subject.kernel.buffers.values() if (b.is_tile) == on_chip)
     return [extent.evaluate(known) for buffer in buffers for extent in buffer.shape]
 
 

@@ -148,15 +148,15 @@ class Builder:
             return self._op(stmt)
         if isinstance(stmt, Store):
             touched = self._numbers((*stmt.value.loads, *stmt.target.loads, stmt.target))
-            if any(tile != touched[-1] for tile in touched) and _is_tile(stmt.target.buffer):
+            if any(tile != touched[-1] for tile in touched) and stmt.target.buffer.is_tile:
                 self._merged.add(touched[-1])
-            own = touched[-1:] if _is_tile(stmt.target.buffer) else ()
+            own = touched[-1:] if stmt.target.buffer.is_tile else ()
             read = frozenset(touched if stmt.augmented or not own else touched[:-1])
             leaf = Leaf(touched, read, frozenset(own), self._parts((stmt.target,)))
             return [_Made(side_of(stmt), leaf)]
         if isinstance(stmt, Opaque) and stmt.buffers:
             self.unsure = True
-            tiles = tuple(self.tiles.buffer(buffer) for buffer in stmt.buffers if _is_tile(buffer))
+            tiles = tuple(self.tiles.buffer(buffer) for buffer in stmt.buffers if buffer.is_tile)
             return [_Made(Side.BOTH, Leaf(tiles, frozenset(tiles), frozenset(tiles)))]
         return []
 
@@ -208,7 +208,7 @@ class Builder:
     def _staged(self, stmt: Loop, found: Sequence[Part], stages: int, ranges: Sequence[Range]) -> list[_Made]:
         """A loop over both cores: rounds, in which each part is a loop over the stages."""
         for one in shared(found, self.subject.kernel):
-            if one.inside and _is_tile(one.buffer):
+            if one.inside and one.buffer.is_tile:
                 self.tiles.found[self.tiles.buffer(one.buffer)].versions = stages
         names = frozenset(str(item.var) for item in stmt.ranges)
         made: list[_Made] = []
@@ -333,14 +333,14 @@ class Builder:
         found: list[tuple[Tile, frozenset[str]]] = []
         for operand in written:
             names = frozenset(name for dim in operand.dims or () for name in dim.lo.variables())
-            if names and _is_tile(operand.buffer):
+            if names and operand.buffer.is_tile:
                 found.append((self.tiles.buffer(operand.buffer), names))
         return tuple(found)
 
     def _numbers(self, operands: Iterable[Operand]) -> tuple[Tile, ...]:
         found: list[Tile] = []
         for operand in operands:
-            if _is_tile(operand.buffer):
+            if operand.buffer.is_tile:
                 found.append(self.tiles.buffer(operand.buffer))
             found += self._numbers(operand.loads)
         return tuple(found)
@@ -425,10 +425,6 @@ def _leaves(made: _Made, side: Side | None) -> Iterable[_Made]:
             yield from _leaves(inner, side)
     elif side is None or made.side in (side, Side.BOTH, Side.NONE):
         yield made
-
-
-def _is_tile(buffer: Buffer) -> bool:
-    return buffer.memory not in (Memory.GM, Memory.VAR)
 
 
 def _again(made: _Made, names: frozenset[str] | None, tiles: Container[Tile]) -> _Made:

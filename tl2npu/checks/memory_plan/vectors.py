@@ -187,8 +187,8 @@ class Nest:
         return self._is_unary(value) or _operands(value) is not None
 
     def _load(self, load: Operand) -> tuple[Tile, ...]:
-        inner = tuple(self.tiles.buffer(o.buffer) for o in load.loads if _is_tile(o.buffer))
-        return (*((self.tiles.buffer(load.buffer),) if _is_tile(load.buffer) else ()), *inner)
+        inner = tuple(self.tiles.buffer(o.buffer) for o in load.loads if o.buffer.is_tile)
+        return (*((self.tiles.buffer(load.buffer),) if load.buffer.is_tile else ()), *inner)
 
     def _extents(self) -> tuple[Halved, ...]:
         items = [item for item in (self.outer, self.inner) if item is not None]
@@ -201,10 +201,6 @@ class Nest:
         if len(like.shape) == 1:
             extents = (*extents, *self.turns)
         return self.tiles.temporary(f"{like.name}_tmp", extents, like.dtype)
-
-
-def _is_tile(buffer: Buffer) -> bool:
-    return buffer.memory not in (Memory.GM, Memory.VAR)
 
 
 def _is_cast(value: Expr) -> bool:

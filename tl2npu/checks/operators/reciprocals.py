@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.checks.operators.vector_form import ParallelStore, parallel_stores
+from tl2npu.checks.row_split.split import is_element
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.element_types import known
 from tl2npu.kernel.expressions import code
@@ -27,7 +28,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             divisor, target = stmt.args.get("src1"), stmt.args.get("dst")
             if not isinstance(divisor, Operand) or not isinstance(target, Operand):
                 continue
-            if known(target.buffer.dtype) == _HALF and _is_element(divisor):
+            if known(target.buffer.dtype) == _HALF and is_element(divisor):
                 yield _finding(stmt.node, divisor)
     for store in parallel_stores(subject):
         yield from _store(store)
@@ -45,14 +46,6 @@ def _store(found: ParallelStore) -> Iterator[Finding]:
         if not any(dim.lo.depends_on(str(found.inner.var)) for dim in divisor.dims or ()):
             yield _finding(found.store.node, divisor)
             return
-
-
-def _is_element(operand: Operand) -> bool:
-    return (
-        operand.dims is not None
-        and all(dim.is_point for dim in operand.dims)
-        and len(operand.dims) == len(operand.buffer.shape)
-    )
 
 
 def _finding(node: cst.CSTNode, divisor: Operand) -> Finding:

@@ -18,7 +18,6 @@ from tl2npu.kernel.model import (
     Buffer,
     Copy,
     Kernel,
-    Memory,
     Op,
     Operand,
     Scalar,
@@ -52,14 +51,9 @@ class Homes:
     ub: bool = False
 
 
-def on_chip(buffer: Buffer) -> bool:
-    """True for a tile, False for a tensor and for a scalar register."""
-    return buffer.memory not in (Memory.GM, Memory.VAR)
-
-
 def uses(kernel: Kernel) -> dict[Buffer, Uses]:
     """The uses of every tile."""
-    found = {buffer: Uses() for buffer in kernel.buffers.values() if on_chip(buffer)}
+    found = {buffer: Uses() for buffer in kernel.buffers.values() if buffer.is_tile}
     for stmt in kernel.walk():
         taken: set[Buffer] = set()
         if isinstance(stmt, Copy):
@@ -123,7 +117,7 @@ def is_zero_fill(stmt: Stmt) -> bool:
     if not isinstance(stmt, Op) or stmt.op.kind is not Kind.FILL or stmt.op.name not in ("clear", "fill"):
         return False
     target = next((operand for _, operand in stmt.operands), None)
-    if target is None or (target.dims is not None and not target.is_whole):
+    if target is None or not target.is_whole:
         return False
     if stmt.op.name == "clear":
         return True

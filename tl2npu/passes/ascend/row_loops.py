@@ -91,7 +91,7 @@ def _right(arg: Operand | Scalar, row: object, column: str) -> str | None:
     """The right operand for one element: a row vector ``m[h]`` stays, a row ``y[h, :]`` gets the column."""
     if isinstance(arg, Scalar):
         return code(arg.node) if not arg.loads else None
-    if arg.dims is not None and all(d.is_point for d in arg.dims) and arg.dims[0].lo == row:
+    if arg.dims and arg.is_indexed and arg.dims[0].lo == row:
         return code(arg.node)
     if _is_row(arg, row):
         assert arg.dims is not None

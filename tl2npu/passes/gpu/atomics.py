@@ -14,7 +14,6 @@ from tl2npu.kernel.model import (
     Buffer,
     Copy,
     Loop,
-    Memory,
     Op,
     Operand,
     Stmt,
@@ -69,8 +68,8 @@ def _tile(job: Job, stmt: Op) -> None:
     refuse_atomic(stmt)
     target, value = stmt.args["dst"], stmt.args["value"]
     assert isinstance(target, Operand)
-    elements = isinstance(value, Operand) and value.dims is not None and all(dim.is_point for dim in value.dims)
-    if not isinstance(value, Operand) or elements or value.buffer.memory in (Memory.GM, Memory.VAR):
+    elements = isinstance(value, Operand) and value.is_indexed
+    if not isinstance(value, Operand) or elements or not value.buffer.is_tile:
         raise Blocked("TL173", stmt.node, "this adds a single number; the NPU adds tiles")
     edits = Edits(job.file.index)
     source = code(value.node)

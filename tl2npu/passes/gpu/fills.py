@@ -34,7 +34,7 @@ def _one(job: Job, stmt: Op, edits: Edits) -> None:
         text = literal(job, target.buffer, cst.Integer("0"))
     else:
         text = literal(job, target.buffer, value.node)
-    if target.buffer.memory is Memory.VAR or (target.dims is not None and all(dim.is_point for dim in target.dims)):
+    if target.buffer.memory is Memory.VAR or target.is_indexed:
         element = code(target.node) if target.dims is not None else f"{code(target.node)}[0]"
         edits.replace_many(stmt.node, parse(job, f"{element} = {text}\n", stmt.node))
         job.change("TL160", stmt.node, f"one element of `{target.buffer.name}` is stored")

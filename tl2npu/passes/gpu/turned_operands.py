@@ -13,7 +13,6 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.memory.roles import on_chip
 from tl2npu.kernel.model import Buffer, Loop, Op, Operand, Scalar, Stmt, Store, walk_with_parents
 from tl2npu.passes.host.pass_configs import with_argument
 from tl2npu.passes.job import Job
@@ -57,7 +56,7 @@ def turn(job: Job) -> None:
 
 def _may_be_turned(buffer: Buffer) -> bool:
     shape = _shape(buffer)
-    return on_chip(buffer) and buffer.dtype in _TURNED_BY_CUBE and shape is not None and buffer.statement is not None
+    return buffer.is_tile and buffer.dtype in _TURNED_BY_CUBE and shape is not None and buffer.statement is not None
 
 
 def _shape(buffer: Buffer) -> cst.Tuple | cst.List | None:

@@ -206,7 +206,7 @@ class _Again:
 def _aliases(stmt: Let, kernel: Kernel) -> bool:
     """Whether a name stands for a tile, or a part of one."""
     plain = {id(load.node) for load in stmt.value.loads}
-    tiles = {name for name, buffer in kernel.buffers.items() if buffer.memory not in (Memory.GM, Memory.VAR)}
+    tiles = {name for name, buffer in kernel.buffers.items() if buffer.is_tile}
     return not plain and bool({name.value for name in names_in(stmt.value.node)} & tiles)
 
 

@@ -10,7 +10,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.atomics import refuse_atomic
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, Operand, Stmt, walk, walk_with_parents
+from tl2npu.kernel.model import Branch, Let, Loop, Op, Operand, Stmt, walk, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.atomics_loops import Addition
 from tl2npu.passes.npuir.statistics_copies import sliced
@@ -53,10 +53,10 @@ class _Work:
     def tile(self, stmt: Op) -> None:
         """``T.atomic_add(C[i0, j0], tile)``."""
         target, value = _sides(stmt)
-        if value.dims is not None and all(dim.is_point for dim in value.dims):
+        if value.is_indexed:
             raise Blocked("TL416", stmt.node, "AscendNPU IR cannot add a single number atomically")
         text = code(target.node)
-        if target.dims is not None and all(dim.is_point for dim in target.dims):
+        if target.dims is not None and target.is_indexed:
             if not value.is_whole or len(target.dims) < len(value.buffer.shape):
                 raise Blocked("TL416", stmt.node, f"`{text}` gives a start, but not the size of the addition")
             text = code(sliced(target, value.buffer))
@@ -86,7 +86,7 @@ class _Work:
 
     def _converted(self, stmt: Op, target: Operand, value: Operand, *, whole: bool) -> tuple[list[str], str]:
         """The lines that bring the tile to the type of the tensor, and the name of what is added then."""
-        if value.buffer.memory in (Memory.GM, Memory.VAR) or value.buffer.statement is None:
+        if not value.buffer.is_tile or value.buffer.statement is None:
             raise Blocked("TL416", stmt.node, f"`{value.buffer.name}` is not a tile")
         if element_type(self._job, value.buffer) == element_type(self._job, target.buffer):
             return [], ""

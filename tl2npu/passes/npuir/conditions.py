@@ -12,7 +12,7 @@ from collections.abc import Callable
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.model import Memory, Store
+from tl2npu.kernel.model import Store
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat
 from tl2npu.source.tree import nodes_of, replaced, walk
@@ -111,6 +111,6 @@ def _reads_target(stmt: Store, chosen: cst.CSTNode) -> bool:
     """Whether the value reads the target outside of the choice, which is stored there first."""
     inside = {id(node) for node in walk(chosen)}
     buffer = stmt.target.buffer
-    if buffer.memory in (Memory.GM, Memory.VAR):
+    if not buffer.is_tile:
         return True
     return any(load.buffer is buffer and id(load.node) not in inside for load in stmt.value.loads)

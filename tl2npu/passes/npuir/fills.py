@@ -32,10 +32,9 @@ def bind(job: Job) -> None:
         if target.buffer.memory is Memory.GM:
             text = f"`{target.buffer.name}` is a global tensor; fill a tile and copy it there"
             raise Blocked("TL406", stmt.node, text)
-        is_element = target.dims is not None and all(dim.is_point for dim in target.dims)
-        if is_element or target.buffer.memory is Memory.VAR:
+        if target.is_indexed or target.buffer.memory is Memory.VAR:
             _store(job, plan, stmt, target)
-        elif target.dims is not None and not target.is_whole:
+        elif not target.is_whole:
             text = f"the compiler would fill all of `{target.buffer.name}`, not only `{flat(target.node)}`"
             raise Blocked("TL417", stmt.node, text)
         elif stmt.op.name == "fill":

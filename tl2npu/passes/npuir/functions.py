@@ -13,7 +13,7 @@ import libcst as cst
 from tl2npu.dialects.functions import NPUIR_TILES
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Let, Loop, Memory, Operand, Range, Stmt, Store, walk, walk_with_parents
+from tl2npu.kernel.model import Let, Loop, Operand, Range, Stmt, Store, walk, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.formulas import FORMULAS, as_float32, formula_text, narrow_type
 from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, flat, is_vector, without_lowering
@@ -230,7 +230,7 @@ class _Loop:
     def covers(self, operand: Operand) -> bool:
         """The loop runs over every element of the tile."""
         left = list(self._ranges)
-        if operand.buffer.memory in (Memory.GM, Memory.VAR):
+        if not operand.buffer.is_tile:
             return False
         for dim, size in zip(operand.dims or (), operand.buffer.shape, strict=False):
             item = next((item for item in left if item.var == dim.lo), None)

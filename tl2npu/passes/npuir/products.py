@@ -10,7 +10,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.memory.chains import Chain, Chains
-from tl2npu.kernel.memory.roles import on_chip, sites, uses
+from tl2npu.kernel.memory.roles import sites, uses
 from tl2npu.kernel.model import Branch, Op
 from tl2npu.kernel.ranges.trip_count import TripCounts
 from tl2npu.passes.host.pass_configs import with_argument
@@ -48,7 +48,7 @@ def _started(job: Job) -> list[Chain]:
     chains = Chains(kernel, places, TripCounts(kernel, job.file.evaluator), frozenset())
     found: list[Chain] = []
     for buffer, use in uses(kernel).items():
-        if not use.product or not on_chip(buffer):
+        if not use.product or not buffer.is_tile:
             continue
         try:
             of_buffer = chains.of(buffer, use)

@@ -43,7 +43,7 @@ def _scan(stmt: Op) -> None:
     reverse = stmt.args.get("reverse")
     if isinstance(reverse, Scalar) and reverse.sym.constant != 0 and code(reverse.node) != "False":
         raise Blocked("TL415", stmt.node, "AscendNPU IR has no backward scan")
-    if any(operand.dims is not None and not operand.is_whole for _, operand in stmt.operands):
+    if any(not operand.is_whole for _, operand in stmt.operands):
         raise Blocked("TL415", stmt.node, "AscendNPU IR cannot scan a part of a tile")
 
 
@@ -83,7 +83,7 @@ def _reduce(job: Job, plan: Plan, names: Names, stmt: Op) -> None:
 
 def _is_own_tile(operand: Operand) -> bool:
     """The whole of a tile that has an allocation of its own."""
-    return operand.buffer.statement is not None and (operand.dims is None or operand.is_whole)
+    return operand.buffer.statement is not None and operand.is_whole
 
 
 def _beside(job: Job, plan: Plan, name: str, tile: Buffer, typed: Buffer) -> str:

@@ -22,7 +22,6 @@ from tl2npu.kernel.model import (
     Dim,
     Kernel,
     Loop,
-    Memory,
     Op,
     Opaque,
     Operand,
@@ -109,14 +108,14 @@ def _result(stmt: Op, axes: dict[Buffer, int]) -> None:
     axis = -1 if dim is None else dim.sym.constant if isinstance(dim, Scalar) else None
     if axis is None or not -rank <= axis < rank or len(out.buffer.shape) != rank - 1:
         raise Blocked("TL415", stmt.node, "the axis of a reduction must be a constant within the rank of the tile")
-    if out.dims is not None and not out.is_whole:
+    if not out.is_whole:
         text = f"`{out.buffer.name}` needs the reduced axis, but the reduction writes a part of it"
         raise Blocked(_CODE, stmt.node, text)
     _take(stmt, out.buffer, axis % rank, axes)
 
 
 def _take(stmt: Stmt, buffer: Buffer, axis: int, axes: dict[Buffer, int]) -> None:
-    if buffer.memory in (Memory.GM, Memory.VAR) or buffer.statement is None:
+    if not buffer.is_tile or buffer.statement is None:
         raise Blocked(
             _CODE, stmt.node, f"`{buffer.name}` is not a tile of the kernel, so it cannot get the reduced axis"
         )
@@ -128,7 +127,7 @@ def _take(stmt: Stmt, buffer: Buffer, axis: int, axes: dict[Buffer, int]) -> Non
 def _both_sides(stmt: Copy, axes: dict[Buffer, int]) -> None:
     pair = stmt.src, stmt.dst
     for one, other in (pair, pair[::-1]):
-        local = other.buffer.memory not in (Memory.GM, Memory.VAR)
+        local = other.buffer.is_tile
         alike = len(other.buffer.shape) == len(one.buffer.shape)
         if one.buffer in axes and local and alike and other.is_whole and one.is_whole:
             _take(stmt, other.buffer, axes[one.buffer], axes)
@@ -140,7 +139,7 @@ def _target(stmt: Store, parents: tuple[Stmt, ...], axes: dict[Buffer, int]) -> 
         item.name for loop in parents if isinstance(loop, Loop) and loop.kind == "parallel" for item in loop.ranges
     }
     target = stmt.target
-    if target.buffer.memory in (Memory.GM, Memory.VAR):
+    if not target.buffer.is_tile:
         return
     for load in stmt.value.loads:
         if load.buffer not in axes or len(load.buffer.shape) != len(target.buffer.shape):

@@ -26,7 +26,7 @@ def copy_edits(job: Job, edits: Edits, stmt: Copy, axes: Mapping[Buffer, int]) -
     for one, other in (pair, pair[::-1]):
         if one.buffer not in axes or other.buffer in axes:
             continue
-        if one.dims is not None and not one.is_whole:
+        if not one.is_whole:
             if other.dims is not None and not any(isinstance(dim.node, cst.Slice) for dim in other.dims):
                 text = f"`{code(one.node)}` needs the reduced axis, but `{code(other.node)}` has no slices"
                 raise Blocked("TL408", stmt.node, text)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Buffer, Kernel, Let, Loop, Memory, walk
+from tl2npu.kernel.model import Buffer, Kernel, Let, Loop, walk
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.reused_memory import innermost, overwrites
@@ -38,7 +38,7 @@ def to_single(job: Job) -> None:
 
 def _stage(kernel: Kernel, buffer: Buffer) -> Sym | None:
     """The first index of all uses of a tile; None if they differ or do not change."""
-    if buffer.memory in (Memory.GM, Memory.VAR) or len(buffer.shape) < 2 or not isinstance(buffer.node, cst.Call):
+    if not buffer.is_tile or len(buffer.shape) < 2 or not isinstance(buffer.node, cst.Call):
         return None
     found = set[Sym | None]()
     for stmt in kernel.walk():

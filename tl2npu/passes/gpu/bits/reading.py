@@ -10,7 +10,7 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code, without_parentheses
-from tl2npu.kernel.model import Memory, Operand
+from tl2npu.kernel.model import Operand
 from tl2npu.kernel.ranges.reach import Reach, parents_of
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.gpu.bits.integers import (
@@ -101,7 +101,7 @@ class Integers:
 
     def _load(self, operand: Operand, node: cst.BaseExpression) -> Integer:
         buffer = operand.buffer
-        if operand.dims is None or buffer.memory in (Memory.GM, Memory.VAR) or operand.loads:
+        if operand.dims is None or not buffer.is_tile or operand.loads:
             raise NoInteger(code(node))
         dtype = element_types.plain(buffer.dtype)
         low, high = interval(dtype)

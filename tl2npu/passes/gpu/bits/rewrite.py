@@ -17,7 +17,7 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code, without_parentheses
-from tl2npu.kernel.model import Buffer, Let, Memory, Store
+from tl2npu.kernel.model import Buffer, Let, Store
 from tl2npu.passes.gpu.bits.integers import INT32, Integer, NoInteger, bits_of, converted
 from tl2npu.passes.gpu.bits.reading import FUNCTIONS, WIDTH, Integers, uses
 from tl2npu.passes.gpu.elementwise import scales
@@ -140,7 +140,7 @@ class _Split:
     def _is_scalar(self, stmt: Store, env: Env) -> bool:
         """Whether a store is done in the scalar loop as a whole."""
         buffer = stmt.target.buffer
-        if stmt.augmented or buffer.memory in (Memory.GM, Memory.VAR) or stmt.target.loads:
+        if stmt.augmented or not buffer.is_tile or stmt.target.loads:
             return False
         value = self._value(stmt.value.node, env)
         if value is None or not _is_of_bits(value):

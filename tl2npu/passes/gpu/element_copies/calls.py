@@ -54,12 +54,12 @@ def plain_copies(job: Job) -> None:
         if column is not None:
             _column(job, stmt, column, edits, tiles)
             continue
-        if source.memory is Memory.GM and _on_chip(target):
+        if source.memory is Memory.GM and target.is_tile:
             if not _in_rows(stmt.dst):
                 _through_part(job, stmt, stmt.dst, edits, tiles)
             elif not same_type(job, source, target):
                 _convert(job, stmt, edits, tiles, made)
-        elif target.memory is Memory.GM and _on_chip(source) and not _in_rows(stmt.src):
+        elif target.memory is Memory.GM and source.is_tile and not _in_rows(stmt.src):
             _through_part(job, stmt, stmt.src, edits, tiles)
     tiles.commit(edits)
     job.apply(edits)
@@ -85,10 +85,6 @@ def same_type(job: Job, left: Buffer, right: Buffer) -> bool:
     return plain(one) == plain(two)
 
 
-def _on_chip(buffer: Buffer) -> bool:
-    return buffer.memory not in (Memory.GM, Memory.VAR)
-
-
 def _in_rows(operand: Operand) -> bool:
     """True for a whole tile, a start index, or whole rows of a tile."""
     if operand.dims is None or all(dim.is_point for dim in operand.dims):
@@ -102,7 +98,7 @@ def _column(job: Job, stmt: Copy, column: Column, edits: Edits, tiles: Tiles) ->
     tile = stmt.dst if load else stmt.src
     name = tiles.names.fresh("i", "element")
     at = place_in(tile.buffer, name)
-    if not tile.is_whole or at is None or stmt.options or not _on_chip(tile.buffer):
+    if not tile.is_whole or at is None or stmt.options or not tile.buffer.is_tile:
         text = f"`{code((stmt.src if load else stmt.dst).node)}` is a column of `{column.tensor.name}`"
         raise Blocked("TL170", stmt.node, f"{text}: its elements are not contiguous")
     if load:

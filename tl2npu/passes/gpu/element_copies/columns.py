@@ -10,7 +10,7 @@ import re
 import libcst as cst
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Memory, Op, Operand
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Op, Operand
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse
@@ -27,7 +27,7 @@ def split_columns(job: Job) -> None:
     edits = Edits(job.file.index)
     names = Names(job)
     for buffer in job.kernel.buffers.values():
-        if buffer.memory in (Memory.GM, Memory.VAR) or len(buffer.shape) != _MATRIX or buffer.statement is None:
+        if not buffer.is_tile or len(buffer.shape) != _MATRIX or buffer.statement is None:
             continue
         found = _uses(job.kernel, buffer)
         if found is None:

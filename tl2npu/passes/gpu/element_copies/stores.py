@@ -12,7 +12,6 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
     Let,
-    Memory,
     Op,
     Operand,
     Range,
@@ -219,7 +218,7 @@ class LoopStores(CollectedElements):
     def _stored_tile(self, stmt: Store, found: Region, later: Sequence[Item], add: bool) -> str | None:
         """The tile that is stored as it is, None if the value has to be computed."""
         load = load_of(stmt.value.node, stmt, self.evaluator)
-        if stmt.augmented or load is None or load.buffer.memory in (Memory.GM, Memory.VAR):
+        if stmt.augmented or load is None or not load.buffer.is_tile:
             return None
         if not self._whole(load, found.ranges) or not self._copy_types(load.buffer, found.buffer, any_gemm=not add):
             return None

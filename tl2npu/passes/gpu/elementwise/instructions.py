@@ -11,7 +11,7 @@ from tl2npu.dialects.functions import ASCEND_LOOPS
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Memory, Store
+from tl2npu.kernel.model import Store
 from tl2npu.passes.gpu.elementwise import functions
 from tl2npu.passes.gpu.elementwise.algebra import LN_2, LOG2_E, SIGNS
 from tl2npu.passes.gpu.elementwise.body import Put
@@ -71,7 +71,7 @@ class Instructions(OneType):
         left, right = value.args
         if right.span is not Span.POINT or not self.is_tile(left) or not is_flat(right) or right.load is None:
             return False
-        if right.load.buffer.memory in (Memory.GM, Memory.VAR):
+        if not right.load.buffer.is_tile:
             return False
         self.note("TL158")
         self.line(f"T.tile.{_OPERATORS[value.name]}({place.name}, {self.region(left)}, {show(right)})")

@@ -225,7 +225,7 @@ def _accumulator_dtype(buffer: Buffer) -> str | None:
 
 
 def _renamed(operand: Operand, name: str | None, gemm: Op) -> str:
-    if operand.dims is not None and not operand.is_whole:
+    if not operand.is_whole:
         raise Blocked("TL136", gemm.node, f"gemm_v0 needs whole tiles, and `{code(operand.node)}` is a part of one")
     return name if name is not None else operand.buffer.name
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
 from tl2npu.kernel.access import Access, accesses, writes
 from tl2npu.kernel.memory.liveness import Liveness
-from tl2npu.kernel.memory.roles import on_chip, uses
+from tl2npu.kernel.memory.roles import uses
 from tl2npu.kernel.model import (
     Alloc,
     Buffer,
@@ -179,7 +179,7 @@ class _Tiles:
     def _agree(self, one: Buffer, other: Buffer) -> bool:
         """Whether two tiles can be one."""
         same = one.shape == other.shape and one.dtype == other.dtype and one.outside == other.outside
-        if not same or not all(on_chip(tile) and tile.statement is not None for tile in (one, other)):
+        if not same or not all(tile.is_tile and tile.statement is not None for tile in (one, other)):
             return False
         if self._is_made is not None and not one.memory is other.memory is Memory.UB:
             return False

@@ -12,7 +12,6 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.memory.roles import on_chip
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Let, Loop, Operand, Stmt, Store, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Plan
@@ -25,7 +24,7 @@ _ELEMENT = "__element__"
 def to_global(job: Job) -> None:
     """Read such tables where they come from; the tile and its load go."""
     for buffer in list(job.kernel.buffers.values()):
-        if on_chip(buffer):
+        if buffer.is_tile:
             _replace(job, buffer)
 
 
@@ -128,12 +127,12 @@ def _load(kernel: Kernel, buffer: Buffer) -> Stmt | None:
     for stmt, parents in walk_with_parents(kernel.body):
         if not any(a.writes and a.operand.buffer is buffer for a in accesses(stmt)):
             continue
-        if isinstance(stmt, Copy) and not on_chip(stmt.src.buffer) and stmt.dst.is_whole:
+        if isinstance(stmt, Copy) and not stmt.src.buffer.is_tile and stmt.dst.is_whole:
             found.append(stmt)
         elif isinstance(stmt, Store) and not stmt.augmented and parents and isinstance(parents[-1], Loop):
             loop = parents[-1]
             loads = stmt.value.loads
-            plain = len(loads) == 1 and not on_chip(loads[0].buffer)
+            plain = len(loads) == 1 and not loads[0].buffer.is_tile
             converts = plain and not _same_values(stmt, buffer, loads[0])
             if len(loop.body) != 1 or not plain or converts:
                 return None

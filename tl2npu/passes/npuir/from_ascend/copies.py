@@ -47,7 +47,7 @@ def _is_off(option: Scalar) -> bool:
 
 
 def _start(operand: Operand) -> bool:
-    return operand.dims is not None and bool(operand.dims) and all(dim.is_point for dim in operand.dims)
+    return bool(operand.dims) and operand.is_indexed
 
 
 def _need_same_amount(stmt: Copy, src: Operand, dst: Operand) -> None:

@@ -129,7 +129,7 @@ def _by_element(writer: Writer, stmt: Op) -> list[str]:
 
 
 def _is_element(writer: Writer, operand: Operand) -> bool:
-    return writer.rows is None and operand.dims is not None and all(dim.is_point for dim in operand.dims)
+    return writer.rows is None and operand.is_indexed
 
 
 def _cast(writer: Writer, stmt: Op) -> list[str]:
@@ -189,7 +189,7 @@ def _reduction(writer: Writer, stmt: Op) -> list[str] | None:
 
 def _atomic_add(writer: Writer, stmt: Op) -> list[str]:
     dst, src = _tiles(stmt, "dst", "src")
-    if dst.dims is None or not all(dim.is_point for dim in dst.dims):
+    if dst.dims is None or not dst.is_indexed:
         return [f"T.atomic_add({writer.tile(dst)}, {writer.tile(src)})"]
     if not writer.is_whole(src) or len(src.buffer.shape) > len(dst.dims):
         raise Blocked("TL430", stmt.node, f"cannot tell the size of the addition to `{dst.buffer.name}`")

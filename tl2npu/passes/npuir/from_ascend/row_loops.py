@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass, field
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Op, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.npuir.from_ascend.counterparts import BY_ELEMENT
 
@@ -78,7 +78,7 @@ def row_loop(loop: Loop) -> RowLoop | None:
 
 def _part(operand: Operand, row: Sym, count: Sym) -> Part | None:
     buffer, dims = operand.buffer, operand.dims
-    if buffer.memory in (Memory.GM, Memory.VAR):
+    if not buffer.is_tile:
         return None
     if dims is None:
         along = len(buffer.shape) == 1 or (len(buffer.shape) == 2 and buffer.shape[0].constant == 1)

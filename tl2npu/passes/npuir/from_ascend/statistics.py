@@ -49,7 +49,7 @@ def _transfer(edits: Edits, stmt: Copy, axes: dict[Buffer, Axis]) -> None:
     if inner.dims is None:
         flat = ":, 0" if axes[inner.buffer] is Axis.LAST else "0, :"
         edits.replace(inner.node, cst.parse_expression(f"{code(inner.node)}[{flat}]"))
-    if outer.dims is not None and outer.dims and all(dim.is_point for dim in outer.dims):
+    if outer.dims and outer.is_indexed:
         edits.replace(outer.node, cst.parse_expression(_sliced(outer, inner.buffer)))
 
 

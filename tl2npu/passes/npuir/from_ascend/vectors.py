@@ -87,7 +87,7 @@ class Vectors:
                     )
                 self._want(src.buffer, Axis.LAST if known == 1 else Axis.FIRST, stmt)
         elif isinstance(stmt, Op) and stmt.op.name.startswith("tile."):
-            taken = [o for o in operands(stmt) if not _is_element(o)]
+            taken = [o for o in operands(stmt) if not o.is_indexed]
             self._together([operand.buffer for operand in taken], stmt)
             if any(_is_row(operand) for operand in taken):
                 for operand in taken:
@@ -139,11 +139,7 @@ class Vectors:
 
 
 def _is_vector(buffer: Buffer) -> bool:
-    return len(buffer.shape) == 1 and buffer.memory not in (Memory.GM, Memory.VAR)
-
-
-def _is_element(operand: Operand) -> bool:
-    return operand.dims is not None and all(dim.is_point for dim in operand.dims)
+    return len(buffer.shape) == 1 and buffer.is_tile
 
 
 def _is_row(operand: Operand) -> bool:

@@ -59,7 +59,7 @@ class Writer:
 
     def given(self, stmt: Stmt, operand: Operand) -> str:
         """A tile; raises :class:`Blocked` for one of which only the first element is named."""
-        start = self.rows is None and operand.dims is not None and all(dim.is_point for dim in operand.dims)
+        start = self.rows is None and operand.is_indexed
         if start and any(size.constant != 1 for size in operand.buffer.shape):
             text = f"`{code(operand.node)}` gives the start of a region, but not its size"
             raise Blocked("TL430", stmt.node, text)

@@ -108,7 +108,7 @@ def _reduced(stmt: Op, sizes: Size) -> Size:
 
 def _start_is_enough(operand: Operand, own: Size, operands: Sequence[Operand], sizes: Size) -> bool:
     """A start index beside a tile that is taken as a whole."""
-    if operand.dims is None or not all(dim.is_point for dim in operand.dims):
+    if not operand.is_indexed:
         return False
     others = [other for other in operands if other is not operand]
     return all(

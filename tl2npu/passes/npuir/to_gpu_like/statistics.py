@@ -70,7 +70,7 @@ def _tiles(kernel: Kernel) -> dict[Buffer, _Tile]:
     found: dict[Buffer, _Tile] = {}
     columns = {_reduced_rows(stmt) for stmt in kernel.walk()}
     for buffer in kernel.buffers.values():
-        if buffer.memory in (Memory.GM, Memory.VAR) or len(buffer.shape) < 2 or _shape(buffer) is None:
+        if not buffer.is_tile or len(buffer.shape) < 2 or _shape(buffer) is None:
             continue
         if buffer.shape[-1].constant == 1:
             found[buffer] = _Tile(buffer, len(buffer.shape) - 1)
@@ -136,7 +136,7 @@ def _copied(stmt: Copy, operand: Operand, tile: _Tile, tiles: dict[Buffer, _Tile
     left = [size for axis, size in enumerate(operand.buffer.shape) if axis != tile.axis]
     if operand.dims is not None:
         left = [dim.extent for axis, dim in enumerate(operand.dims) if axis != tile.axis and dim.extent is not None]
-    if other.dims is not None and all(dim.is_point for dim in other.dims):
+    if other.is_indexed:
         return operand.dims is None and tile.axis == len(tile.buffer.shape) - 1
     sizes = other.buffer.shape if other.dims is None else [dim.extent for dim in other.dims if dim.extent is not None]
     return _long(sizes) == _long(left)

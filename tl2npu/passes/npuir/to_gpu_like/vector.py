@@ -168,7 +168,7 @@ class _Work:
 
     def _operand(self, stmt: Op, arg: Operand | Scalar, target: Operand, space: _Space) -> str:
         """One operand at the loop's variables: an element, or a number."""
-        if isinstance(arg, Scalar) or (arg.dims is not None and all(dim.is_point for dim in arg.dims)):
+        if isinstance(arg, Scalar) or arg.is_indexed:
             return factor(" ".join(code(arg.node).split()))
         if arg.buffer.memory is Memory.GM:
             raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} reads the global tensor `{arg.buffer.name}`")

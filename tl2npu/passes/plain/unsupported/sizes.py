@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Memory
 from tl2npu.passes.job import Job
 
 
 def symbolic_tiles(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
     """On-chip buffers that depend on ``T.dynamic``, a scalar parameter, the block or a loop; with a message each."""
     for buffer in job.kernel.buffers.values():
-        if buffer.memory in (Memory.GM, Memory.VAR) or buffer.alloc == "alloc_global":
+        if not buffer.is_tile or buffer.alloc == "alloc_global":
             continue
         for extent, node in zip(buffer.shape, buffer.shape_nodes, strict=False):
             if job.late.is_late(extent):
