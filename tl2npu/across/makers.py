@@ -12,7 +12,7 @@ from tl2npu.across.symbols import Symbols
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
 from tl2npu.source.index import Index
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import mentioned, walk
 
 _LONGEST = 160
 _PURE = (
@@ -62,7 +62,7 @@ def _refuse_late(index: Index, made: Made, value: cst.BaseExpression) -> None:
     around = index.enclosing(made.statement, cst.FunctionDef)
     if index.enclosing(made.statement, cst.For, cst.While) is not None:
         raise Ungraftable("it is called in a loop")
-    names = {name.value for name in names_in(value)}
+    names = mentioned(value)
     later = False
     for statement in index.statements:
         if later and names & assigned_names(statement) and index.enclosing(statement, cst.FunctionDef) is around:

@@ -27,7 +27,7 @@ from tl2npu.passes.provenance import buffers_of, in_authors_words
 from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import SubclassesOf, names_in, walk
+from tl2npu.source.tree import SubclassesOf, mentioned, names_in, walk
 
 _IS_SMALL = SubclassesOf(cst.BaseSmallStatement)
 
@@ -189,7 +189,7 @@ class Job:
         self._check_foreign(edits)
         index, kernel = self.file.index, self.located.node
         around = {id(above) for above in index.ancestors(kernel)}
-        called = {name.value for name in names_in(kernel.body)}
+        called = mentioned(kernel.body)
         seen: set[int] = set()
         for node in edits.nodes:
             chain = [node, *index.ancestors(node)]
@@ -264,7 +264,7 @@ class Job:
 
     @cached_property
     def _names_of_input(self) -> set[str]:
-        return _names(self.original.module)
+        return mentioned(self.original.module)
 
     @cached_property
     def _buffers_of_input(self) -> frozenset[str]:
@@ -286,13 +286,13 @@ class Job:
             return None
         known = self._names_of_input
         tiles = {b.name for b in self.kernel.buffers.values()}
-        added = (_names(statement) & tiles) - known
-        if not added or _names(statement) & tiles & known:
+        added = (mentioned(statement) & tiles) - known
+        if not added or mentioned(statement) & tiles & known:
             return None
         allocated = {None, *(self.original.first_line(b.node) for b in self.kernel.buffers.values())}
         statements = (line for line in walk(self.located.node.body) if _IS_SMALL[type(line)])
         for other in dropwhile(lambda other: other is not statement, statements):
-            names = _names(other) & tiles
+            names = mentioned(other) & tiles
             if not names & added:
                 continue
             lines = (self.original.first_line(other), self._line_replaced(other), self._line_around(other))
@@ -352,10 +352,6 @@ class Job:
         """Record a finding; ``done``: its advice is taken already, so the finding gets none."""
         found = self.finding(code, node, message, severity)
         self.notes.append(replace(found, help="") if done else found)
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    return {name.value for name in names_in(node)}
 
 
 def diagnostic(

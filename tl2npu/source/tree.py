@@ -224,6 +224,11 @@ def names_in(node: cst.CSTNode) -> Sequence[cst.Name]:
     return _names(node)
 
 
+def mentioned(node: cst.CSTNode) -> set[str]:
+    """The names below a node as text, read or bound; attributes and keywords of calls are no names."""
+    return {name.value for name in names_in(node)}
+
+
 def _names_of_part(node: cst.CSTNode) -> list[cst.Name]:
     found: list[cst.Name] = []
     stack = [node]

@@ -32,7 +32,7 @@ from tl2npu.kernel.model import (
     walk,
 )
 from tl2npu.kernel.waves import fills_every_wave
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 _VECTOR_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE)
 _COPIES = frozenset(
@@ -193,13 +193,13 @@ def _uses_in_vector(stmt: Stmt, name: str) -> bool:
         )
     if children(stmt) or side_of(stmt) is not Side.VECTOR:
         return False
-    return any(node.value == name for node in names_in(stmt.node))
+    return name in mentioned(stmt.node)
 
 
 def _loads_of_ub(subject: Subject, value: Scalar, seen: set[str]) -> Iterator[Operand]:
     """What a value reads in UB, by itself or through names that stand for elements."""
     yield from (load for load in value.loads if load.buffer.memory is Memory.UB)
-    used = {name.value for name in names_in(value.node)} - seen
+    used = mentioned(value.node) - seen
     for placed in subject.statements if used else ():
         if isinstance(placed.stmt, Let) and placed.stmt.name in used:
             yield from _loads_of_ub(subject, placed.stmt.value, seen | used)

@@ -9,7 +9,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.model import Buffer, Memory, Op, Operand, Side
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 _Place = tuple[Sym, ...] | None
 
@@ -20,7 +20,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     if launch is None or launch.threads is not None or subject.kernel.dialect != "ascend":
         return
     vid = launch.names[1] if len(launch.names) > 1 else "_"
-    if any(name.value == vid for name in names_in(launch.node.body)) and vid != "_":
+    if vid in mentioned(launch.node.body) and vid != "_":
         return
     who = f"`{vid}` is never used" if vid != "_" else "the launch does not bind vid"
     read: dict[Buffer, list[_Place]] = {}

@@ -12,7 +12,7 @@ from tl2npu.dialects.pass_configs import canonical_key
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.factories.compilations import Compilation
 from tl2npu.kernel.factories.factory import FileKernels
-from tl2npu.source.tree import calls_in, names_in, nodes_of
+from tl2npu.source.tree import calls_in, mentioned, names_in, nodes_of
 
 COMBINE = "TL_ASCEND_AUTO_CV_COMBINE"
 CV_SYNC = "TL_ASCEND_AUTO_CV_SYNC"
@@ -132,7 +132,7 @@ def _read_name(file: FileKernels, name: str, result: Configs, depth: int) -> Non
                 found = True
                 if small.value is not None:
                     _read_value(file, small.value, result, depth + 1)
-            elif _touches(small, name) and not _read_change(file, small, name, result, depth):
+            elif name in mentioned(small) and not _read_change(file, small, name, result, depth):
                 result.unknown = True
                 result.sure.clear()
     result.unknown = result.unknown or not found
@@ -173,17 +173,13 @@ def _read_change(file: FileKernels, small: cst.BaseSmallStatement, name: str, re
 
 def _may_change(block: cst.CSTNode, name: str) -> bool:
     """A compound statement binds the name, or may give the dict other keys; most only read it."""
-    if not _touches(block, name):
+    if name not in mentioned(block):
         return False
     parts: list[cst.CSTNode] = [part for node in nodes_of(block, cst.Assign) for part in node.targets]
     parts += [node.target for node in nodes_of(block, cst.AnnAssign)]
     parts += [node.target for node in nodes_of(block, cst.AugAssign)]
     parts += nodes_of(block, cst.Del)
-    return name in assigned_names(block) or _calls_method(block, name) or any(_touches(part, name) for part in parts)
-
-
-def _touches(node: cst.CSTNode, name: str) -> bool:
-    return any(found.value == name for found in names_in(node))
+    return name in assigned_names(block) or _calls_method(block, name) or any(name in mentioned(part) for part in parts)
 
 
 def _calls_method(node: cst.CSTNode, name: str) -> bool:

@@ -11,7 +11,7 @@ from tl2npu.dialects.functions import OF_FLOATS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.scopes import Scopes
 from tl2npu.kernel.parser.values import DONE, FRAME, SOME_ITEMS, TILES, UNKNOWN, Parsed, Type, joined, wider
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, nodes_of
 
 _NUMBERS = frozenset("abs bool divmod float int max min pow round".split())
 """Functions of Python that ask a number for its value."""
@@ -115,7 +115,7 @@ class Calls:
             }
             for choice in nodes_of(function.body, cst.If, cst.While, cst.IfExp):
                 assert isinstance(choice, (cst.If, cst.While, cst.IfExp))
-                if type(choice.test) is cst.Comparison and late & {name.value for name in names_in(choice.test)}:
+                if type(choice.test) is cst.Comparison and late & mentioned(choice.test):
                     self._stop(node, f"`{node.func.value}` tests `{code(choice.test)}`, known at run time only")
             return UNKNOWN
         params: dict[str, Parsed] = {}

@@ -13,7 +13,7 @@ from tl2npu.kernel.bindings import single_assignments
 from tl2npu.kernel.model import Alloc
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 
 def take_apart(job: Job) -> None:
@@ -39,9 +39,9 @@ def _one_by_one(pairs: list[tuple[cst.BaseExpression, cst.BaseExpression]]) -> b
     """No value needs what a name before it had meant."""
     bound: set[str] = set()
     for left, right in pairs:
-        if bound & {name.value for name in names_in(right)}:
+        if bound & mentioned(right):
             return False
-        bound |= {name.value for name in names_in(left)}
+        bound |= mentioned(left)
     return True
 
 

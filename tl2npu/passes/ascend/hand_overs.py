@@ -50,7 +50,7 @@ from tl2npu.kernel.model import (
 from tl2npu.kernel.symbolic import const
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 SHARED = "it also receives another tile"
 
@@ -409,7 +409,7 @@ def fuse(job: Job) -> Fused:
     pairs, emptied = find(kernel, _outputs(job))
     shared = check_distinct(pairs)
     edits = Edits(job.file.index)
-    names = {name.value for name in names_in(job.module)}
+    names = mentioned(job.module)
     twins: Twins = {}
     for pair in pairs:
         why = None

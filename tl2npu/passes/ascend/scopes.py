@@ -38,7 +38,7 @@ from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children as nodes_below
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 FLAG_NAMES = ("flag", "flag_id", "event_id", "id")
 
@@ -245,13 +245,7 @@ def _own(name: str, side: Side) -> str:
 def _mentions(node: cst.CSTNode, name: str) -> bool:
     """True if a loop body uses a name."""
     assert isinstance(node, cst.For)
-    stack: list[cst.CSTNode] = [node.body]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, cst.Name) and current.value == name:
-            return True
-        stack += nodes_below(current)
-    return False
+    return any(found.value == name for found in nodes_of(node.body, cst.Name))
 
 
 def flatten(job: Job) -> None:
@@ -378,7 +372,7 @@ def _separate_names(job: Job, block: Sequence[Line], run: Sequence[Line], clash:
     every = [name for name in names_in(job.located.node) if name.value == clash.name]
     cube = [name for line in run if line not in mine for name in names_in(line.node) if name.value == clash.name]
     bound_first = bool(uses) and isinstance(job.file.index.parent(uses[0]), cst.AssignTarget)
-    taken = any(name.value == new for name in names_in(job.module))
+    taken = new in mentioned(job.module)
     if not bound_first or taken or (rest and len(every) != len(uses) + len(cube)):
         return False
     edits = Edits(job.file.index)

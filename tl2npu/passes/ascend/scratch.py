@@ -14,14 +14,14 @@ from tl2npu.kernel.handover import iterate_places, traffic
 from tl2npu.passes.ascend.hand_overs import side
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 
 def rename(job: Job) -> None:
     """Rename every tensor that carries data between the cores; raises :class:`Blocked` for an output."""
     outputs = output_positions(job.file, job.located)
     edits = Edits(job.file.index)
-    taken = {name.value for name in names_in(job.located.node)}
+    taken = mentioned(job.located.node)
     for entry in traffic(job.kernel).values():
         sides = {side(place, entry.tensor) for place in iterate_places(entry)}
         name = entry.tensor.name

@@ -7,7 +7,7 @@ import libcst as cst
 from tl2npu.passes.eager.kernel import Plan
 from tl2npu.passes.names.definitions import defined_function, visible_uses
 from tl2npu.source.index import Index
-from tl2npu.source.tree import argument, names_in
+from tl2npu.source.tree import argument, mentioned
 
 
 def functions_given(index: Index, plan: Plan) -> dict[str, str]:
@@ -28,7 +28,7 @@ def functions_given(index: Index, plan: Plan) -> dict[str, str]:
             continue
         given = {_given(call, name, params.index(name)) for call in direct}
         function = given.pop() if len(given) == 1 else None
-        taken = {other.value for other in names_in(plan.node)}
+        taken = mentioned(plan.node)
         if function is not None and function not in taken and defined_function(index, function, direct):
             found[name] = function
     return found

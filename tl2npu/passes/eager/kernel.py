@@ -13,7 +13,7 @@ from tl2npu.passes.eager.strided import STRIDED, as_plain, is_only_read, strides
 from tl2npu.source.blocks import LineSlot, comment_line
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import children, names_in, nodes_of
+from tl2npu.source.tree import children, mentioned, names_in, nodes_of
 
 PREFIX = "tilelang.language."
 _TENSORS = frozenset({"Tensor", "StridedTensor", "Buffer", "ptr"})
@@ -229,7 +229,7 @@ class Plan:
         if name in self.outputs:
             raise self.blocked(line, f"`{name}` is declared twice")
         into[name] = Declared(name, annotation, line)
-        used = {item.value for item in names_in(annotation)}
+        used = mentioned(annotation)
         if used & (self._inner_names | self._scalars() | self.outputs.keys()):
             raise self.blocked(line, f"the shape of `{name}` is known at run time only")
         self.slots.append(LineSlot(line.with_changes(leading_lines=()), ()))
@@ -268,7 +268,7 @@ class Plan:
         self._later.append((line, bound))
 
     def _is_inner(self, line: Line) -> bool:
-        used = {name.value for name in names_in(line)}
+        used = mentioned(line)
         if used & (self.declared.keys() | self.outputs.keys() | self._inner_names):
             return True
         if any(self.operator(call.func) not in (None, *_HOST) for call in _calls_outside_functions(line)):
@@ -278,8 +278,8 @@ class Plan:
 
     def _is_symbolic(self, line: Line) -> bool:
         made = {self.operator(call.func) for call in _calls_outside_functions(line)} & {"dynamic", "symbolic", "dyn"}
-        used = {name.value for name in names_in(line)}
-        if isinstance(line, cst.If) and {n.value for n in names_in(line.test)} & self._symbolic:
+        used = mentioned(line)
+        if isinstance(line, cst.If) and mentioned(line.test) & self._symbolic:
             raise self.blocked(line, "a condition outside of the launch depends on a symbolic extent")
         return bool(made or used & self._symbolic)
 
@@ -295,7 +295,7 @@ class Plan:
             plain = as_plain(written, cst.parse_expression(spelled))
             if plain is None or not is_only_read(self.index, self.node.body, name, self.operator):
                 continue
-            strides = {part.value for part in names_in(strides_of(written))}
+            strides = mentioned(strides_of(written))
             inside = {id(part) for part in names_in(strides_of(written))}
             used = [part for line in (*self.launches, *self.inner) for part in names_in(line)]
             used += [part for other in (*self.inputs, *self.results) for part in names_in(other.annotation)]

@@ -15,7 +15,7 @@ import libcst as cst
 from tl2npu.passes.names.definitions import visible_uses
 from tl2npu.source.index import Index
 from tl2npu.source.literals import text_of
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, nodes_of
 
 if TYPE_CHECKING:
     from tl2npu.passes.eager.extents import Axis
@@ -33,7 +33,7 @@ class Config:
 
 def all_of(factory: cst.Name, call: cst.Call) -> cst.ListComp:
     """``[f(**config) for config in configs]``."""
-    taken = {name.value for name in names_in(call)}
+    taken = mentioned(call)
     name = next(wish for wish in ("config", "options", "arguments", "config_of_kernel") if wish not in taken)
     text = f"[{factory.value}(**{name}) for {name} in configs]"
     made = cst.ensure_type(cst.parse_expression(text), cst.ListComp)

@@ -8,7 +8,7 @@ from tl2npu.passes.eager.kernel import PREFIX, Line, Plan, is_return
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.blocks import LineSlot, merge_lines
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, nodes_of
 
 
 def rebuilt_parts(plan: Plan, edits: Edits) -> None:
@@ -71,7 +71,7 @@ def _body(plan: Plan) -> cst.IndentedBlock:
 
 
 def _prim_func(plan: Plan) -> cst.FunctionDef:
-    taken = {name.value for name in names_in(plan.node)} | {p.name.value for p in plan.params}
+    taken = mentioned(plan.node) | {p.name.value for p in plan.params}
     name = next(n for n in ("main", "kernel", "prim_func", "main_kernel") if n not in taken or n == "main_kernel")
     decorator = plan.names.spell(PREFIX + "prim_func", plan.node)
     if decorator is None:

@@ -15,7 +15,7 @@ from tl2npu.kernel.model import Copy, Loop, Memory, Operand
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 _AXES = ("i", "j", "k", "m")
 
@@ -43,7 +43,7 @@ def _differs(copy: Copy) -> bool:
 
 def _loop(job: Job, copy: Copy) -> str:
     """The copy as a loop. Raises :class:`Blocked` for regions that do not say how large they are."""
-    taken = {name.value for name in names_in(job.located.node)}
+    taken = mentioned(job.located.node)
     taken -= {item.name for stmt in job.kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
     around = {item.name for stmt in job.kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
     names = [name for name in (*_AXES, *(f"axis_{n}" for n in range(9))) if name not in taken | around]

@@ -9,7 +9,7 @@ import libcst as cst
 from tl2npu.kernel.factories.concrete import Known, run
 from tl2npu.kernel.factories.tunings import configs_of
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import calls_in, names_in
+from tl2npu.source.tree import calls_in, mentioned
 
 
 def read(job: Job) -> frozenset[str]:
@@ -17,7 +17,7 @@ def read(job: Job) -> frozenset[str]:
     factory = job.located.factory
     if factory is None:
         return frozenset()
-    return frozenset(_parameters(factory.node)) & {name.value for name in names_in(factory.node.body)}
+    return frozenset(_parameters(factory.node)) & mentioned(factory.node.body)
 
 
 def tell(job: Job, before: Collection[str]) -> None:

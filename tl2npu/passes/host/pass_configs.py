@@ -26,7 +26,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names.assignments import bound
 from tl2npu.passes.uncompiled import why_uncompiled
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 _LONG_LINE = 96
 _OWN = re.compile(r"(developer_)?pass_configs\d*")
@@ -251,7 +251,7 @@ def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str]) ->
 
     The kernels of a file share one: what orders the cores does nothing where only one of them works.
     """
-    taken = {n.value for n in names_in(job.module)} | set(job.elsewhere)
+    taken = mentioned(job.module) | set(job.elsewhere)
     name = "pass_configs"
     place = next(number for number, other in enumerate(compilations(job.located)) if other.node is found.node)
     for own in filter(_OWN.fullmatch, dict.fromkeys(n.value for n in names_in(job.module))):
@@ -259,7 +259,7 @@ def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str]) ->
         if other is None or not other.values.keys() <= set(ALL) or not all(other.values.values()):
             continue
         rest = [key for key in missing if key not in other.values]
-        made = not any(n.value == own for n in names_in(job.original.module))
+        made = own not in mentioned(job.original.module)
         if rest and made and other.literal is not None:
             edits.replace(other.literal, extended(job, other.literal, rest))
             job.apply(edits)

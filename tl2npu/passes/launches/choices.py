@@ -20,7 +20,7 @@ from tl2npu.passes.launches.tuner import tuner_of, with_tuner
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 
 def separate_choices(
@@ -79,7 +79,7 @@ def _separated(
     docs = lines[:1] if is_text(lines[0]) else []
     setup = [line for line in lines[len(docs) : end] if line not in choices]
     chosen = {choice.name.value for choice in choices}
-    if len(chosen) < len(choices) or any(chosen & {n.value for n in names_in(line)} for line in setup):
+    if len(chosen) < len(choices) or any(chosen & mentioned(line) for line in setup):
         raise inseparable(factory, f"`{factory.name.value}` must only choose and return a prim_func")
     taken = {name.value for name in nodes_of(index.module, cst.Name)}
     outer = index.enclosing(factory, cst.FunctionDef)
@@ -101,7 +101,7 @@ def _separated(
         bound = assigned_names(line)
         if not bound or bound & wanted:
             needed.insert(0, _clone(line))
-            wanted |= {name.value for name in names_in(line)}
+            wanted |= mentioned(line)
     own_names = {p.name.value for p in (*factory.params.params, *factory.params.kwonly_params)}
     if any(own_names & assigned_names(line) for line in needed):
         raise inseparable(factory, f"`{factory.name.value}` changes its own parameters before it chooses")
@@ -129,7 +129,7 @@ def _own(
     lines: list[Line] = []
     for line in reversed(setup):
         if assigned_names(line) & used:
-            used |= {n.value for n in names_in(line)}
+            used |= mentioned(line)
             lines.insert(0, line if above is factory.leading_lines else _clone(line))
     inner: Line = choice
     if lines:

@@ -24,7 +24,7 @@ from tl2npu.results import Diagnostic, KernelResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import calls_in, names_in
+from tl2npu.source.tree import calls_in, mentioned, names_in
 
 _GRID = "tilelang.language.sync_grid"
 _IN_ORDER = frozenset({"serial", "pipelined", "unroll", "persistent"})
@@ -198,7 +198,7 @@ class _Again:
 
     def _take(self, stmt: Stmt) -> None:
         self.taken.append(stmt)
-        used = {name.value for name in names_in(stmt.node)}
+        used = mentioned(stmt.node)
         self.named |= used
         self.valued |= used
 
@@ -207,23 +207,23 @@ def _aliases(stmt: Let, kernel: Kernel) -> bool:
     """Whether a name stands for a tile, or a part of one."""
     plain = {id(load.node) for load in stmt.value.loads}
     tiles = {name for name, buffer in kernel.buffers.items() if buffer.is_tile}
-    return not plain and bool({name.value for name in names_in(stmt.value.node)} & tiles)
+    return not plain and bool(mentioned(stmt.value.node) & tiles)
 
 
 def _begins_anew(block: Sequence[Stmt], name: str, kernel: Kernel) -> bool:
     """Whether statements give a name or a tile a value before they use it, on every way through them."""
     for stmt in block:
-        if all(found.value != name for found in names_in(stmt.node)):
+        if name not in mentioned(stmt.node):
             continue
         if isinstance(stmt, Branch):
             arms = [arm for arm in (stmt.then, stmt.orelse) if arm]
-            if _mentions(stmt.cond.node, name) or not all(_begins_anew(arm, name, kernel) for arm in arms):
+            if name in mentioned(stmt.cond.node) or not all(_begins_anew(arm, name, kernel) for arm in arms):
                 return False
         elif isinstance(stmt, Loop) and stmt.kind in _IN_ORDER:
             assert isinstance(stmt.node, cst.For)
-            if _mentions(stmt.node.iter, name):
+            if name in mentioned(stmt.node.iter):
                 return False
-            if not _mentions(stmt.node.target, name) and not _begins_anew(stmt.body, name, kernel):
+            if name not in mentioned(stmt.node.target) and not _begins_anew(stmt.body, name, kernel):
                 return False
         else:
             return _gives(stmt, name, kernel)
@@ -233,8 +233,8 @@ def _begins_anew(block: Sequence[Stmt], name: str, kernel: Kernel) -> bool:
 def _gives(stmt: Stmt, name: str, kernel: Kernel) -> bool:
     """Whether a statement gives a name a value, or stores to a whole tile, without reading it."""
     if isinstance(stmt, Let) and stmt.name == name:
-        return not _mentions(stmt.value.node, name)
-    if isinstance(stmt, Loop) and isinstance(stmt.node, cst.For) and _mentions(stmt.node.target, name):
+        return name not in mentioned(stmt.value.node)
+    if isinstance(stmt, Loop) and isinstance(stmt.node, cst.For) and name in mentioned(stmt.node.target):
         return True
     buffer = kernel.buffers.get(name)
     if buffer is None or buffer.memory is Memory.GM:
@@ -252,17 +252,13 @@ def _clears(call: cst.Call) -> bool:
     return any(arg.keyword and arg.keyword.value == "clear_accum" and code(arg.value) == "True" for arg in call.args)
 
 
-def _mentions(node: cst.CSTNode, name: str) -> bool:
-    return any(found.value == name for found in names_in(node))
-
-
 def _without_idle(kernel: Kernel, head: list[Stmt]) -> list[Stmt]:
     """The first phase without tiles that it only clears, and names that it does not use."""
     while True:
         idle = next((name for name in _bound(head) if all(_only_sets(stmt, name) for stmt in head)), None)
         if idle is None:
             return head
-        head = [stmt for stmt in head if not _mentions(stmt.node, idle)]
+        head = [stmt for stmt in head if idle not in mentioned(stmt.node)]
 
 
 def _bound(head: Sequence[Stmt]) -> list[str]:
@@ -272,10 +268,10 @@ def _bound(head: Sequence[Stmt]) -> list[str]:
 
 def _only_sets(stmt: Stmt, name: str) -> bool:
     """Whether a statement, if it mentions a name, does nothing but give it a value."""
-    if not _mentions(stmt.node, name):
+    if name not in mentioned(stmt.node):
         return True
     if isinstance(stmt, Alloc):
         return stmt.buffer.name == name
     if isinstance(stmt, Let):
-        return stmt.name == name and not _mentions(stmt.value.node, name)
+        return stmt.name == name and name not in mentioned(stmt.value.node)
     return isinstance(stmt, Op) and stmt.op.kind is Kind.FILL and all(o.buffer.name == name for o in writes(stmt))

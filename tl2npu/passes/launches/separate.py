@@ -27,7 +27,7 @@ from tl2npu.passes.names.assignments import needed
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import calls_in, names_in, nodes_of
+from tl2npu.source.tree import calls_in, mentioned, names_in, nodes_of
 
 _PREFIX = "tilelang.language."
 _ALLOCATIONS = frozenset(_PREFIX + name for name in ("alloc_global", "alloc_buffer", "sblock_alloc_buffer"))
@@ -200,7 +200,7 @@ def _between(names: Names, program: Program) -> tuple[dict[str, cst.BaseExpressi
                     raise inseparable(line, "they share a tensor that has no name")
                 temporaries[target.value] = small.value.with_changes(func=cst.parse_expression(spelled))
                 continue
-        used = {name.value for name in names_in(line)}
+        used = mentioned(line)
         if small is None or used & (tensors | temporaries.keys()) or not isinstance(small, (cst.Assign, cst.Expr)):
             raise inseparable(line, "the code around them accesses tensors or is not a plain assignment")
         assert isinstance(line, cst.SimpleStatementLine)

@@ -13,7 +13,7 @@ from tl2npu.passes.eager.text import without_blank_above
 from tl2npu.passes.launches.choices import blank_lines, is_text, with_params
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 
 @dataclass(eq=False)
@@ -115,7 +115,7 @@ def _factory(
         bound = assigned_names(line)
         if is_text(line) or (bound and not bound & used) or (not bound and not first):
             continue
-        used |= {n.value for n in names_in(line)}
+        used |= mentioned(line)
         kept = own(line)
         assert isinstance(kept, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
         lines.insert(0, kept)

@@ -9,7 +9,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, element_pairs
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 
@@ -60,5 +60,5 @@ def needed(assignments: Sequence[NodeT], statements: Sequence[cst.CSTNode]) -> l
     for one in reversed(assignments):
         if assigned_names(one) & used:
             found.insert(0, one)
-            used |= {name.value for name in names_in(one)}
+            used |= mentioned(one)
     return found

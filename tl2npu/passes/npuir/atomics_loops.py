@@ -15,7 +15,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Dim, Let, Loop, Op, Operand, Range
 from tl2npu.kernel.regions import Axis, Lets, axis_of, extent_text, summand
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def _axes(job: Job, stmt: Op, operand: Operand, loop: Loop, lets: Lets) -> list[
 
 
 def _names(text: str) -> set[str]:
-    return {name.value for name in names_in(cst.parse_expression(text))}
+    return mentioned(cst.parse_expression(text))
 
 
 def _sliced(

@@ -25,7 +25,7 @@ from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import Unclear, substituted
 from tl2npu.passes.writing.tiles import dtype_text, shape_text
-from tl2npu.source.tree import names_in, replaced
+from tl2npu.source.tree import mentioned, replaced
 from tl2npu.source.tree import walk as nodes
 
 
@@ -103,7 +103,7 @@ def _branch_outside(job: Job, loop: Loop, ranges: tuple[Range, ...]) -> bool:
     if len(loop.body) != 1 or not isinstance(loop.body[0], Branch) or not isinstance(loop.body[0].node, cst.If):
         return False
     branch, node = loop.body[0], loop.node
-    used = {name.value for name in names_in(branch.cond.node)}
+    used = mentioned(branch.cond.node)
     if branch.cond.loads or used & {item.name for item in ranges}:
         return False
     assert isinstance(node, cst.For)
@@ -199,7 +199,7 @@ def _invariant(job: Job, stmt: Store, node: cst.CSTNode, variables: set[str]) ->
     if isinstance(node, cst.Subscript):
         return None
     if isinstance(node, cst.BinaryOperation):
-        own = {name.value for name in names_in(node)}
+        own = mentioned(node)
         if not own & variables:
             scalar = job.file.evaluator.scalar(node, stmt.env)
             return node if scalar.loads or job.late.is_late(scalar.sym) else None

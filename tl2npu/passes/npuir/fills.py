@@ -16,7 +16,7 @@ from tl2npu.passes.npuir.vectorised import flat
 from tl2npu.passes.writing.numbers import literal
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, expression, parse
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import mentioned, walk
 
 
 def bind(job: Job) -> None:
@@ -101,5 +101,5 @@ def _bound(stmt: Stmt) -> set[str]:
     if isinstance(stmt, Let):
         return {stmt.name}
     if isinstance(stmt.node, cst.For):
-        return {name.value for name in names_in(stmt.node.target)}
+        return mentioned(stmt.node.target)
     return set()

@@ -22,7 +22,7 @@ from tl2npu.passes.writing.plan import Line, Plan
 from tl2npu.passes.writing.statements import Names, expression, factor, parse, shape_text
 from tl2npu.passes.writing.tiles import dtype_text, last_allocation
 from tl2npu.passes.writing.tiles import shape_text as shape_of
-from tl2npu.source.tree import names_in, replaced
+from tl2npu.source.tree import mentioned, replaced
 
 _SERIES = {"sin": "vsin", "cos": "vcos"}
 _ON_STATISTICS = {"rsqrt": "vrsqrt"}
@@ -81,7 +81,7 @@ def _carry_out(job: Job, loop: Loop, plan: Plan, tiles: _Tiles) -> None:
 
 def _is_constant(stmt: Store, ranges: Sequence[Range]) -> bool:
     """The value is the same for all elements, so that the compiler makes a fill of the store."""
-    return not stmt.augmented and not {name.value for name in names_in(stmt.value.node)} & {r.name for r in ranges}
+    return not stmt.augmented and not mentioned(stmt.value.node) & {r.name for r in ranges}
 
 
 def _leaving(stmt: Store, names: set[str], *, vector: bool) -> dict[str, str]:

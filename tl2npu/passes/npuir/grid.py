@@ -10,7 +10,7 @@ from tl2npu.passes.gpu.launch.grid import unfold
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 _MOST_AXES = 2
 
@@ -28,7 +28,7 @@ def launch(job: Job) -> None:
         raise Blocked("TL402", found.call, "the launch does not bind a name to its block index")
     if len(found.names) != len(extents):
         raise Blocked("TL402", found.call, f"the launch has {len(extents)} grid axes, but {len(found.names)} names")
-    used = {name.value for name in names_in(found.node.body)}
+    used = mentioned(found.node.body)
     names = [name if name in used and name != "_" else "" for name in found.names]
     edits = Edits(job.file.index)
     texts = [code(extent) for extent in extents]

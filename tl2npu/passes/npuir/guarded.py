@@ -21,7 +21,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat, is_vector
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import parse
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 _CHOICE = "if_then_else"
 _ARGUMENTS = 3
@@ -43,7 +43,7 @@ def to_branches(job: Job) -> None:
             text = f"`{flat(stmt.value.node)}` may read out of bounds where its condition is false"
             raise Blocked("TL179", stmt.node, text)
         picked = {let.name for loop in loops for let in walk(loop.body) if isinstance(let, Let) and let.value.loads}
-        by_tensor = any(picked & {name.value for name in names_in(load.node)} for load in stmt.value.loads)
+        by_tensor = any(picked & mentioned(load.node) for load in stmt.value.loads)
         if not by_tensor and is_vector(stmt, ranges) and not guarded:
             continue
         plan.replace(stmt.node, parse(job, "\n".join(_lines(job, flat(stmt.target.node), choice)) + "\n", stmt.node))

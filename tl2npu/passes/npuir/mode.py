@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.results import KernelResult
+from tl2npu.source.bound import only_imports
 from tl2npu.source.tree import nodes_of
 
 VARIABLE = "TILELANG_ASCEND_MODE"
@@ -26,7 +27,7 @@ def of_file(module: cst.Module, kernels: Sequence[KernelResult]) -> tuple[cst.Mo
     assert isinstance(line, cst.SimpleStatementLine)
     new: list[cst.BaseStatement] = [line.with_changes(leading_lines=[cst.EmptyLine(indent=False)])]
     if not any(_imports_os(statement) for statement in body[:place]):
-        first = next((n for n, s in enumerate(body) if _is_import(s) and not _is_future(s)), place)
+        first = next((n for n, s in enumerate(body) if only_imports(s) and not _is_future(s)), place)
         os_line = cst.parse_statement("import os\n")
         assert isinstance(os_line, cst.SimpleStatementLine)
         if first < place:
@@ -47,7 +48,7 @@ def _behind_imports(body: Sequence[cst.BaseStatement]) -> int:
     """The number of the statement behind the imports at the top."""
     place = 0
     for number, statement in enumerate(body):
-        if _is_import(statement):
+        if only_imports(statement):
             place = number + 1
         elif not _is_docstring(statement):
             break
@@ -58,12 +59,6 @@ def _is_docstring(statement: cst.BaseStatement) -> bool:
     return isinstance(statement, cst.SimpleStatementLine) and all(
         isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
         for small in statement.body
-    )
-
-
-def _is_import(statement: cst.BaseStatement) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and all(
-        isinstance(small, (cst.Import, cst.ImportFrom)) for small in statement.body
     )
 
 

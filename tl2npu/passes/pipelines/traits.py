@@ -15,7 +15,7 @@ from tl2npu.kernel.model import Alloc, Copy, Kernel, Let, Op, Opaque, ScopeBlock
 from tl2npu.passes.ascend import guards, hand_overs, sync
 from tl2npu.passes.ascend.mma import products as mma_products
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 Style = Literal["gpu", "npuir", "expert", "mixed", "workspace", "vid", "developer", "unknown"]
 
@@ -62,7 +62,7 @@ def vid_name(kernel: Kernel) -> str | None:
 
 def uses(kernel: Kernel, name: str) -> bool:
     """Whether a name of the launch occurs in its body."""
-    return any(node.value == name for node in names_in(kernel.launched.node.body))
+    return name in mentioned(kernel.launched.node.body)
 
 
 def _style(job: Job, uses_vid: bool, exchanges: bool, cube_only: bool) -> Style:

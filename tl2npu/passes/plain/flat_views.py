@@ -29,7 +29,7 @@ from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.render import Unrenderable, render
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 _TENSOR, _COPY = "tilelang.language.Tensor", "tilelang.language.copy"
 _ARGUMENTS = 3
@@ -106,7 +106,7 @@ def _moved(job: Job) -> bool:
             continue
         bound = [name.value for name in names_in(function.body) if isinstance(index.parent(name), cst.AssignTarget)]
         own = {name for line in launch.node.body.body for name in assigned_names(line)} | set(launch.names)
-        if bound.count(view.name) > 1 or own & {name.value for name in names_in(node.value)}:
+        if bound.count(view.name) > 1 or own & mentioned(node.value):
             raise Blocked("TL902", node, f"the shape of `{view.name}` must not depend on what the kernel computes")
         if not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
             raise Blocked("TL902", node, f"write `{view.name} = ...` on a line of its own")

@@ -11,7 +11,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.imports import spelling
-from tl2npu.source.tree import names_in, nodes_of, remembered
+from tl2npu.source.tree import mentioned, nodes_of, remembered
 
 _OPERATOR = re.compile(r"(?<![\w.])T\.([A-Za-z_][\w.]*)")
 
@@ -68,7 +68,7 @@ class Names:
 
     def __init__(self, job: Job) -> None:
         around = job.located.factory.node if job.located.factory else job.located.node
-        self._taken = {name.value for name in names_in(around)}
+        self._taken = mentioned(around)
         for statement in job.module.body:
             self._taken |= assigned_names(statement)
             if isinstance(statement, cst.SimpleStatementLine):

@@ -15,13 +15,13 @@ from tl2npu.kernel.flow import Flow, writes_of
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Stmt, children, walk
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 
 def separate(job: Job) -> None:
     """Give every result that goes to a place of its own a buffer of its own."""
     flow = Flow(job.kernel)
-    taken = {name.value for name in names_in(job.module)}
+    taken = mentioned(job.module)
     edits = Edits(job.file.index)
     for buffer in list(job.kernel.buffers.values()):
         if buffer.memory is not Memory.L0C or buffer.index >= 0:

@@ -19,7 +19,7 @@ from tl2npu.kernel.model import CUBE_MEMORY, Copy, Let, Op, Operand, Stmt, Sync,
 from tl2npu.passes.ascend import sync
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 
 def one_after_the_other(job: Job) -> bool:
@@ -130,7 +130,7 @@ def _takes(reader: Stmt, writer: Stmt) -> bool:
 def _ordered(first: Stmt, second: Stmt) -> bool:
     """True if two statements may not change places: one writes data, or binds a name, that the other one uses."""
     bound = {stmt.name for stmt in (first, second) if isinstance(stmt, Let)}
-    if all(bound & {name.value for name in names_in(stmt.node)} for stmt in (first, second)):
+    if all(bound & mentioned(stmt.node) for stmt in (first, second)):
         return True
     mine, other = list(accesses(first)), list(accesses(second))
     return any((a.writes or b.writes) and _meet(a.operand, b.operand) for a in mine for b in other)

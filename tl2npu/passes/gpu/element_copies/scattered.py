@@ -21,7 +21,7 @@ from tl2npu.passes.gpu.element_copies.values import choice_of, is_zero
 from tl2npu.passes.gpu.element_copies.writing import Item
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 _MOST_AXES = 2
 _NARROWEST = 16
@@ -50,7 +50,7 @@ class ScatteredElements(LoopOperands):
         buffer, nodes = operand.buffer, [dim.node for dim in operand.dims or ()]
         indices = [node for node in nodes if isinstance(node, cst.BaseExpression)]
         full = [self.lets.expand(node) for node in (*indices, *conditions)]
-        used = [part for part in self.ranges if any(part.name in {n.value for n in names_in(node)} for node in full)]
+        used = [part for part in self.ranges if any(part.name in mentioned(node) for node in full)]
         text = f"`{code(operand.node)}` reads scattered elements of `{buffer.name}`"
         written = any(access.buffer is buffer for other in self.kernel.walk() for access in writes(other))
         if (

@@ -13,7 +13,7 @@ from tl2npu.kernel.model import Alloc, Branch, Kernel, Let, Loop, Memory, Op, St
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Line, Plan
 from tl2npu.passes.writing.statements import parse
-from tl2npu.source.tree import names_in, replaced
+from tl2npu.source.tree import mentioned, replaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class LoopWriter:
                 continue
             conditions = [branch.cond.node for branch, _ in item.branches if not self._dropped(branch)]
             for part in (item.stmt.node, *conditions):
-                if any(found.value == name for found in names_in(self._new(part))):
+                if name in mentioned(self._new(part)):
                     return True
         return False
 

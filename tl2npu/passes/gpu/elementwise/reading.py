@@ -22,7 +22,7 @@ from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined,
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.signs import sign_of
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 _COMPARES: dict[type[cst.BaseCompOp], str] = {
     cst.Equal: "==",
@@ -245,7 +245,7 @@ class Reading:
         node = parsed(text)
         if nodes_of(node, cst.Call):
             return ""
-        named = {name.value for name in names_in(node)}
+        named = mentioned(node)
         found = [self._floats[name] for name in named & self._floats.keys()]
         found += [self.typed(self._kernel.buffers[name].dtype) for name in named & self._kernel.buffers.keys()]
         floats = [dtype for dtype in found if dtype and element_types.is_float(dtype)]

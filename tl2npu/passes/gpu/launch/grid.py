@@ -15,7 +15,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names import constants
 from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 _AXES = ("x", "y", "z")
 
@@ -34,7 +34,7 @@ def fold(job: Job, threads: int) -> None:
         raise Blocked("TL138", launch.call, "the launch does not bind a name to its block index")
     if len(launch.names) not in (len(extents), 0):
         raise Blocked("TL138", launch.call, f"{len(extents)} grid axes and {len(launch.names)} names")
-    used = {name.value for name in names_in(launch.node.body)}
+    used = mentioned(launch.node.body)
     names = [name if name in used and name != "_" else "" for name in launch.names]
     texts = [code(extent) for extent in extents]
     if len(extents) > 1:

@@ -16,7 +16,7 @@ from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Let, Loop, Operand,
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 _ELEMENT = "__element__"
 
@@ -88,7 +88,7 @@ class _Source:
         value = _ELEMENT
         if store.value.node is not operand.node:
             value = f"({code(store.value.node).replace(code(operand.node), _ELEMENT)})"
-            if value.count(_ELEMENT) != 1 or {n.value for n in names_in(cst.parse_expression(value))} & set(names):
+            if value.count(_ELEMENT) != 1 or mentioned(cst.parse_expression(value)) & set(names):
                 return None
         return _Source(operand.buffer, [code(dim.node) for dim in operand.dims[:-rank]], ["0"] * rank, value)
 
@@ -170,7 +170,7 @@ def _reads(kernel: Kernel, buffer: Buffer, load: Stmt) -> list[Operand]:
             if parents[: len(loaded_in)] != loaded_in or not all(d.is_point for d in access.operand.dims):
                 return []
             result.append(access.operand)
-    used = {name.value for name in names_in(load.node)}
+    used = mentioned(load.node)
     return [] if used & names else result
 
 

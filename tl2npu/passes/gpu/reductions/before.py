@@ -25,7 +25,7 @@ from tl2npu.kernel.model import (
 )
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import literal
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _is_first(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
             return not any(isinstance(parent, Loop) for parent in parents)
         if any(operand.buffer is buffer for operand in writes(earlier)):
             return False
-        if isinstance(earlier, Opaque) and any(name.value == buffer.name for name in names_in(earlier.node)):
+        if isinstance(earlier, Opaque) and buffer.name in mentioned(earlier.node):
             return False
     return False
 

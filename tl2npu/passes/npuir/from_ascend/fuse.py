@@ -19,7 +19,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.from_ascend.order import sides
 from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 _KINDS = ("serial", "pipelined", "unroll")
 
@@ -123,7 +123,7 @@ def _fuse(job: Job, pair: _Pair) -> None:
 def _rename(job: Job, upper: cst.For, lower: cst.For) -> None:
     """Give both loops one variable."""
     one, other = code(upper.target), code(lower.target)
-    inside = {name.value for name in names_in(upper)}, {name.value for name in names_in(lower)}
+    inside = mentioned(upper), mentioned(lower)
     if one not in inside[1] and one != "_":
         new = one
     elif other not in inside[0] and other != "_":

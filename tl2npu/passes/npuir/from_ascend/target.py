@@ -10,7 +10,7 @@ from tl2npu.kernel.model import Alloc
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 _DEVELOPER = {
     "alloc_ub": "alloc_shared",
@@ -30,7 +30,7 @@ def launch(job: Job) -> None:
             edits.remove(arg)
     name = found.item.asname.name if found.item.asname is not None else None
     if isinstance(name, cst.Tuple) and len(name.elements) > 1:
-        used = {item.value for item in names_in(found.node.body)}
+        used = mentioned(found.node.body)
         second = name.elements[1].value
         if isinstance(second, cst.Name) and second.value != "_":
             if second.value in used:

@@ -12,7 +12,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Branch, Let, Loop, Memory, Stmt, children, walk, walk_with_parents
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 
 def refuse_leaks(job: Job) -> None:
@@ -42,7 +42,7 @@ def _used(body: Sequence[Stmt], assigned: set[str]) -> set[str]:
         inner = assigned
         if isinstance(stmt, Loop) and isinstance(stmt.node, cst.For):
             nodes: list[cst.CSTNode] = [stmt.node.iter]
-            inner = assigned - {name.value for name in names_in(stmt.node.target)}
+            inner = assigned - mentioned(stmt.node.target)
         elif isinstance(stmt, Branch) and isinstance(stmt.node, cst.If):
             nodes = [stmt.node.test]
         else:

@@ -18,7 +18,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.plain.branches.tiles import without
 from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def _pairs(job: Job) -> Iterator[_Pair]:
             continue
         if branch.cond.loads or job.late.is_late(branch.cond.sym):
             continue
-        asked = {name.value for name in names_in(branch.node.test)}
+        asked = mentioned(branch.node.test)
         for true in _allocations(branch.then):
             for false in _allocations(branch.orelse):
                 pair = _Pair(branch, true, false)

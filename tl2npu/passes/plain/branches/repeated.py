@@ -18,7 +18,7 @@ from tl2npu.passes.plain.branches.leaks import leaks
 from tl2npu.passes.writing.statements import parse
 from tl2npu.passes.writing.substitute import Unclear, substituted
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned
 
 
 def compute_again(job: Job) -> None:
@@ -55,19 +55,19 @@ def _again(job: Job, stmt: Branch, name: str) -> tuple[cst.BaseExpression, list[
         return None
     block = Flow(job.kernel).block(stmt)
     behind = block[block.index(stmt) + 1 :]
-    users = [later for later in behind if any(found.value == name for found in names_in(later.node))]
+    users = [later for later in behind if name in mentioned(later.node)]
     arms = [later for later in users if isinstance(later, Branch) and code(later.cond.node) == code(condition.node)]
     bound = {inner.name for inner in job.kernel.walk() if isinstance(inner, Let)}
-    if len(arms) < len(users) or bound & {found.value for found in names_in(condition.node)}:
+    if len(arms) < len(users) or bound & mentioned(condition.node):
         return None
-    if any(_mentions(inner, name) for arm in arms for inner in arm.orelse) or not _in_plain_blocks(arms):
+    if any(name in mentioned(inner.node) for arm in arms for inner in arm.orelse) or not _in_plain_blocks(arms):
         return None
     value = _closed(stmt.then[: stmt.then.index(lets[0])], lets[0])
     if value is None:
         return None
     between = [*stmt.then, *block[block.index(stmt) + 1 : block.index(arms[-1]) + 1]]
     loaded = {operand.buffer for inner in walk(stmt.then) if isinstance(inner, Let) for operand in reads(inner)}
-    used = {found.value for found in names_in(value)}
+    used = mentioned(value)
     after = between[between.index(lets[0]) + 1 :]
     changed = {operand.buffer for inner in walk(after) for operand in writes(inner)}
     renamed = {inner.name for inner in walk(after) if isinstance(inner, Let)}
@@ -76,10 +76,6 @@ def _again(job: Job, stmt: Branch, name: str) -> tuple[cst.BaseExpression, list[
 
 def _in_plain_blocks(arms: Sequence[Branch]) -> bool:
     return all(isinstance(arm.node, cst.If) and isinstance(arm.node.body, cst.IndentedBlock) for arm in arms)
-
-
-def _mentions(stmt: Stmt, name: str) -> bool:
-    return any(found.value == name for found in names_in(stmt.node))
 
 
 def _closed(before: Sequence[Stmt], let: Let) -> cst.BaseExpression | None:

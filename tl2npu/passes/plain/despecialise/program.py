@@ -21,7 +21,7 @@ from tl2npu.passes.plain.despecialise.order import Run, group_of, in_order, thre
 from tl2npu.passes.plain.unsupported.names import operator_name, uses
 from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, names_in, nodes_of, walk
+from tl2npu.source.tree import calls_in, mentioned, names_in, nodes_of, walk
 
 CODES = frozenset({"TL180", "TL181", "TL182", "TL183"})
 """What is refused unless the pipeline can be put in order."""
@@ -88,11 +88,7 @@ def _groups_of_threads(job: Job, result: Plan) -> None:
     names, run = thread_names(job), Run.of(job, 1, 1)
     if not names:
         return
-    blocks = [
-        node
-        for node in nodes_of(job.located.node.body, cst.If)
-        if names.keys() & {name.value for name in names_in(node.test)}
-    ]
+    blocks = [node for node in nodes_of(job.located.node.body, cst.If) if names.keys() & mentioned(node.test)]
     inside = {id(name) for node in blocks for name in names_in(node.test)}
     inside |= {id(name) for binding in names.values() for name in names_in(binding)}
     elsewhere = any(name.value in names and id(name) not in inside for name in names_in(job.located.node.body))

@@ -11,7 +11,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 _LOOPS: tuple[type[cst.CSTNode], ...] = (cst.Break, cst.Continue, cst.Return)
 _BINDING: tuple[type[cst.CSTNode], ...] = (cst.Assign, cst.AugAssign, cst.AnnAssign, cst.For)
@@ -142,7 +142,7 @@ def _before(job: Job, loop: cst.While, name: str) -> list[cst.BaseSmallStatement
         statement = _small(line)
         if isinstance(statement, cst.Assign) and _targets(statement) == {name}:
             found.append(statement)
-        elif any(n.value == name for n in names_in(line)):
+        elif name in mentioned(line):
             return []
     allocated = [s for s in found if isinstance(s, cst.Assign) and "alloc_var" in code(s.value)]
     return found if len(found) - len(allocated) == 1 and found[-1] not in allocated else []

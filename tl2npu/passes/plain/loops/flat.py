@@ -16,7 +16,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.writing.render import Unrenderable, render
 from tl2npu.passes.writing.statements import expression, factor
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 _PARTS = (cst.Add, cst.Subtract, cst.Multiply)
 
@@ -41,7 +41,7 @@ def _without_units(job: Job, loop: Loop, edits: Edits) -> None:
     assert loop.call is not None
     units = {item.name for item in loop.ranges if item.start.is_zero and item.extent == const(1)}
     stores = [stmt.target.node for stmt in walk(loop.body) if isinstance(stmt, Store)]
-    units = {name for name in units if any(name not in {n.value for n in names_in(node)} for node in stores)}
+    units = {name for name in units if any(name not in mentioned(node) for node in stores)}
     positional = [arg for arg in loop.call.args if arg.keyword is None]
     left = [item for item in loop.ranges if item.name not in units]
     if not units or not left or len(positional) != len(loop.ranges):

@@ -15,7 +15,7 @@ from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names
 from tl2npu.passes.writing.substitute import Unclear, bound_names, loop_targets, reads, substituted
-from tl2npu.source.tree import names_in, nodes_of, walk
+from tl2npu.source.tree import mentioned, names_in, nodes_of, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Inliner:
         self.job, self.separate = job, separate
         self.fresh = Names(job)
         around = job.located.node
-        self.taken = _parameters(around) if separate else {name.value for name in names_in(around)}
+        self.taken = _parameters(around) if separate else mentioned(around)
 
     def body(self, site: Site, target: str | None) -> Body:
         """The text for a call; its value is to be called ``target`` where it is a variable of the helper."""
@@ -169,10 +169,7 @@ class Inliner:
         if any(found.value == name for loop in around for found in names_in(loop.target)):
             return True
         inside = {
-            id(n)
-            for loop in nodes_of(kernel.body, cst.For)
-            for n in names_in(loop)
-            if name in {t.value for t in names_in(loop.target)}
+            id(n) for loop in nodes_of(kernel.body, cst.For) for n in names_in(loop) if name in mentioned(loop.target)
         }
         return any(id(found) not in inside for found in reads(kernel, name))
 
@@ -182,7 +179,7 @@ class Inliner:
         if helper.env is site.env or helper.env.depth >= site.env.depth:
             return  # defined in the kernel itself
         inner = {p for part in nodes_of(helper.node.body, cst.FunctionDef) for p in _parameters(part)}
-        for name in sorted({n.value for n in names_in(helper.node.body)} - bound - inner):
+        for name in sorted(mentioned(helper.node.body) - bound - inner):
             here, there = site.env.lookup(name), helper.env.lookup(name)
             if here is not there and here != there and not (isinstance(here, Buffer) and here is there):
                 text = f"`{helper.node.name.value}` uses `{name}`, which means something else at this call"
@@ -244,8 +241,7 @@ def _first_statement(block: cst.CSTNode) -> cst.CSTNode | None:
 
 def _writes(block: cst.CSTNode, name: str) -> bool:
     return any(
-        isinstance(part, (cst.AssignTarget, cst.AugAssign)) and any(n.value == name for n in names_in(part.target))
-        for part in walk(block)
+        isinstance(part, (cst.AssignTarget, cst.AugAssign)) and name in mentioned(part.target) for part in walk(block)
     )
 
 

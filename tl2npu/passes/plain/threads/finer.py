@@ -17,7 +17,7 @@ from tl2npu.passes.plain.threads.lanes import LANGUAGE, Lanes, Own
 from tl2npu.passes.plain.threads.statements import element_stored
 from tl2npu.passes.writing.statements import factor
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, names_in, nodes_of
+from tl2npu.source.tree import calls_in, mentioned, names_in, nodes_of
 
 _ZEROS = ("0", "0.0")
 _LOOPS = frozenset({"serial", "unroll", "vectorized", "Serial", "Unroll", "Vectorized"})
@@ -95,7 +95,7 @@ class _Finer:
                     raise _Unclear
                 sums.add(name)
                 self.seen |= {id(part) for part in names_in(target)}
-            if {part.value for part in names_in(small.value)} & (self.lanes.own.keys() - self.vectors):
+            if mentioned(small.value) & (self.lanes.own.keys() - self.vectors):
                 raise _Unclear
         for subscript in nodes_of(loop.body, cst.Subscript):
             for item in subscript.slice:
@@ -117,7 +117,7 @@ class _Finer:
             self.seen |= {id(name) for name in names_in(subscript)}
             return
         terms = list(_terms(index))
-        mine = [term for term in terms if {name.value for name in names_in(term)} & {variable, self.thread}]
+        mine = [term for term in terms if mentioned(term) & {variable, self.thread}]
         if not mine:
             return
         wanted = (f"{self.thread} * {factor(self.size)}", f"{factor(self.size)} * {self.thread}")

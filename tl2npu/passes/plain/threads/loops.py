@@ -33,7 +33,7 @@ from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import Unclear as NotReplaceable
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, nodes_of, with_children
+from tl2npu.source.tree import mentioned, names_in, nodes_of, with_children
 
 CODE = "TL184"
 """What is refused unless it can be written as loops."""
@@ -151,7 +151,7 @@ class _Writer:
 
     def _bind(self, name: str) -> None:
         """A name gets another value: what was computed with the old one is not to be computed again."""
-        users = [user for user, assign in self.pure.items() if any(n.value == name for n in names_in(assign.value))]
+        users = [user for user, assign in self.pure.items() if name in mentioned(assign.value)]
         for user in (name, *users):
             if self.pure.pop(user, None) is not None:
                 self.dead.add(user)
@@ -290,7 +290,7 @@ class _Writer:
             before = len(used)
             for other, assign in self.pure.items():
                 if other in used:
-                    used |= {found.value for found in names_in(assign.value)}
+                    used |= mentioned(assign.value)
             grown = len(used) > before
         return name in used
 

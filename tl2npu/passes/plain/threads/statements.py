@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, nodes_of
 
 
 def branches(statement: cst.If) -> Iterator[cst.CSTNode]:
@@ -28,7 +28,7 @@ def bound_by(statement: cst.CSTNode) -> set[str]:
     """The names that a statement itself binds, and those inside not."""
     if isinstance(statement, (cst.Assign, cst.AugAssign, cst.AnnAssign)):
         return names_bound(statement)
-    return {name.value for name in names_in(statement.target)} if isinstance(statement, cst.For) else set()
+    return mentioned(statement.target) if isinstance(statement, cst.For) else set()
 
 
 def names_bound(node: cst.CSTNode) -> set[str]:

@@ -9,6 +9,7 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.factories.factory import inner_names
 from tl2npu.passes.job import Job
+from tl2npu.source.bound import only_imports
 from tl2npu.source.tree import calls_in, names_in, nodes_of, walk
 
 
@@ -22,7 +23,7 @@ def parts(job: Job) -> list[cst.CSTNode]:
     while grown:
         grown = False
         for statement in job.module.body:
-            if id(statement) in seen or _is_import(statement) or not assigned_names(statement) & wanted:
+            if id(statement) in seen or only_imports(statement) or not assigned_names(statement) & wanted:
                 continue
             if isinstance(statement, (cst.For, cst.While, cst.If, cst.With, cst.Try)):
                 continue  # host code that binds a name by chance
@@ -106,9 +107,3 @@ def _free_names(node: cst.CSTNode) -> set[str]:
     if not isinstance(node, cst.FunctionDef):
         return used
     return used - bound_names(node)
-
-
-def _is_import(statement: cst.CSTNode) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and all(
-        isinstance(small, (cst.Import, cst.ImportFrom)) for small in statement.body
-    )
