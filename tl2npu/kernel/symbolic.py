@@ -10,7 +10,7 @@ which is the one rule that the normal form applies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 _REMEMBERED = 8192
@@ -405,6 +405,14 @@ def opaque(head: str, *args: Sym) -> Sym:
         if numbers and len(numbers) == len(args):
             return const(_EXTREMA[head](numbers))
     return Sym((((Opaque(head, args),), 1),))
+
+
+def product(factors: Iterable[Sym]) -> Sym:
+    """All factors, multiplied."""
+    total = const(1)
+    for factor in factors:
+        total = total * factor
+    return total
 
 
 def ceildiv(num: Sym, den: Sym) -> Sym:

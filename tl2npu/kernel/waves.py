@@ -6,7 +6,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Loop
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.symbolic import product
 from tl2npu.source.tree import argument as given
 
 _PLACES = {"wave_size": 1, "index": 2}
@@ -25,7 +25,4 @@ def fills_every_wave(loop: Loop, evaluator: Evaluator) -> bool | None:
     wave = argument(loop, "wave_size")
     if wave is None:
         return None
-    tiles = const(1)
-    for item in loop.ranges:
-        tiles = tiles * item.extent
-    return (tiles % evaluator.sym(wave, loop.env)).is_zero
+    return (product(item.extent for item in loop.ranges) % evaluator.sym(wave, loop.env)).is_zero

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tl2npu.checks.cross_core.channels import Channel
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.model import Loop, Stmt
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Sym, product
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ def meet(subject: Subject, channel: Channel) -> Meeting:
     best = (shared, shared)
     for left in range(shared, len(mine) + 1):
         for right in range(shared, len(theirs) + 1):
-            if subject.same(_product(mine[shared:left]), _product(theirs[shared:right])) and sum(best) < left + right:
+            if subject.same(_turns(mine[shared:left]), _turns(theirs[shared:right])) and sum(best) < left + right:
                 best = (left, right)
     return Meeting(tuple(mine[: best[0]]), tuple(theirs[: best[1]]), dynamic)
 
@@ -72,9 +72,5 @@ def _is_dynamic(subject: Subject, loop: Loop) -> bool:
     return not loop.ranges or any(subject.is_runtime(item.extent) for item in loop.ranges)
 
 
-def _product(loops: list[Loop]) -> Sym:
-    total = const(1)
-    for loop in loops:
-        for item in loop.ranges:
-            total = total * item.extent
-    return total
+def _turns(loops: list[Loop]) -> Sym:
+    return product(item.extent for loop in loops for item in loop.ranges)

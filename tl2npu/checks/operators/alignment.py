@@ -16,9 +16,9 @@ from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import Caller
 from tl2npu.kernel.handover import extents_of
-from tl2npu.kernel.memory.alignment import BLOCK, Demand, Judge, Verdict, of_copy, product, rows, shown, start
+from tl2npu.kernel.memory.alignment import BLOCK, Demand, Judge, Verdict, of_copy, rows, shown, start
 from tl2npu.kernel.model import Copy, Memory, Op, Operand, Side
-from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.kernel.symbolic import Sym, const, product, var
 
 _COMPARE = 256
 """Bytes: ``AscendC::Compare`` takes whole repeats of the vector unit (codegen_ascend.cc:CompareCodegen)."""

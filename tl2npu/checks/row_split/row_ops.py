@@ -22,7 +22,7 @@ from tl2npu.kernel.access import Access, accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Loop, Memory, Op, Operand, Range, Scalar, Stmt, Store, walk
 from tl2npu.kernel.sizes import ITEM_SIZE
-from tl2npu.kernel.symbolic import const, var
+from tl2npu.kernel.symbolic import const, product, var
 
 _VECTOR_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE)
 _COMPARE_BYTES = 256
@@ -167,10 +167,7 @@ def _check_compare(subject: Subject, stmt: Op, operand: Operand) -> Iterator[Fin
     source = stmt.args.get("src0")
     buffer = source.buffer if isinstance(source, Operand) else operand.buffer
     size = ITEM_SIZE.get(buffer.dtype)
-    count = const(1)
-    for extent in buffer.shape:
-        count = count * extent
-    for number in subject.numbers(count):
+    for number in subject.numbers(product(buffer.shape)):
         if size is None or number is None:
             continue
         if number * size % _COMPARE_BYTES == 0 and number // 2 * size % _COMPARE_BYTES:

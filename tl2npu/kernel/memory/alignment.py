@@ -26,7 +26,7 @@ from tl2npu.kernel.memory.ub_copies import aligned, sides
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Operand, Range, Stmt, walk_with_parents
 from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.sizes import ITEM_SIZE
-from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.kernel.symbolic import Sym, const, product, var
 
 BLOCK = 32
 """Bytes."""
@@ -259,14 +259,6 @@ def of_part(operand: Operand, loops: Sequence[Range], columns: Sym, count: Sym |
     if count is not None and operand.buffer.memory is Memory.UB:
         yield from rows(operand, operand.buffer.shape[-1], count)
         yield Demand(operand, "length", columns, operand.buffer.dtype, row=True)
-
-
-def product(extents: Sequence[Sym]) -> Sym:
-    """All extents, multiplied."""
-    found = const(1)
-    for extent in extents:
-        found = found * extent
-    return found
 
 
 def of_copy(copy: Copy) -> Iterator[Demand]:

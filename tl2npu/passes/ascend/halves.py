@@ -38,7 +38,7 @@ from tl2npu.kernel.model import (
     Store,
 )
 from tl2npu.kernel.rows import Axis, Parity, Rows, at
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Sym, const, product
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.assignments import bound, take_out
 from tl2npu.passes.names.definitions import Definition, definitions, uses_outside
@@ -124,9 +124,7 @@ class Sites:
         role = param.role if param else Role.SCALAR
         operands = [operand for _, operand in stmt.operands if operand.buffer.memory is not Memory.GM]
         if role is Role.COUNT and operands and any(self.rows.is_split(o.buffer) for o in operands):
-            total = const(1)
-            for size in operands[0].buffer.shape:
-                total = total * size
+            total = product(operands[0].buffer.shape)
             if operands[0].dims is None and self.rows.parity.equal(arg.sym, total):
                 self.add(arg.node, stmt, 2 * arg.sym)
                 return

@@ -29,7 +29,7 @@ from tl2npu.kernel.model import (
     walk,
     walk_with_parents,
 )
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.symbolic import const, product
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import argument, names_in
@@ -78,10 +78,7 @@ def _full(stmt: Op, buffer: Buffer) -> bool:
     count = stmt.args.get("count")
     if not isinstance(count, Scalar):
         return True
-    total = const(1)
-    for size in buffer.shape:
-        total = total * size
-    return count.sym == total
+    return count.sym == product(buffer.shape)
 
 
 _WIDTH = {"float32": 32, "float": 32, "float16": 16, "bfloat16": 16, "int32": 32, "int16": 16, "int8": 8, "uint8": 8}

@@ -113,7 +113,7 @@ def lifetimes(body: list[Stmt]) -> list[Life]:
             number += 1
             if not isinstance(stmt, Alloc):
                 for buffer in named(stmt):
-                    use(_root(buffer), loops)
+                    use(buffer.root, loops)
             inner = (*loops, stmt) if isinstance(stmt, (For, While)) else loops
             if isinstance(stmt, (For, While, If, Parallel, Scope)):
                 for part in bodies(stmt):
@@ -148,12 +148,6 @@ def bytes_of(buffer: Buffer) -> int | None:
         total *= extent
     size = -(-total * dtypes.bits(buffer.dtype) // 8)
     return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-def _root(buffer: Buffer) -> Buffer:
-    while buffer.alias is not None:
-        buffer = buffer.alias
-    return buffer
 
 
 def _largest(lives: list[Life]) -> Life | None:

@@ -61,6 +61,11 @@ class Buffer:
         return self
 
     @property
+    def root(self) -> Buffer:
+        """The buffer whose memory a view shares."""
+        return self if self.alias is None else self.alias.root
+
+    @property
     def ndim(self) -> int:
         """The number of axes."""
         return len(self.shape)

@@ -29,14 +29,7 @@ def operands(stmt: Op) -> Iterator[tuple[str, Buffer]]:
         for item in value if isinstance(value, tuple) else (value,):
             buffer = buffer_of(item)
             if buffer is not None:
-                yield name, root(buffer)
-
-
-def root(buffer: Buffer) -> Buffer:
-    """The buffer whose memory a view shares."""
-    while buffer.alias is not None:
-        buffer = buffer.alias
-    return buffer
+                yield name, buffer.root
 
 
 def infer(body: list[Stmt]) -> set[int]:
@@ -73,5 +66,5 @@ def infer(body: list[Stmt]) -> set[int]:
     for stmt in statements(body):
         for buffer in buffers(stmt):
             if buffer.alias is not None:
-                buffer.memory = root(buffer).memory
+                buffer.memory = buffer.root.memory
     return {buffer.number for buffer in allocated if buffer.shared}

@@ -23,7 +23,7 @@ from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms
 from tl2npu.simulator.lowering.copier import Copier
 from tl2npu.simulator.lowering.cores import op_core
-from tl2npu.simulator.lowering.memories import CUBE, root
+from tl2npu.simulator.lowering.memories import CUBE
 from tl2npu.simulator.lowering.uses import buffers, loads, values
 
 _BY_VERSION = ("tile.mul", "tile.add")
@@ -68,7 +68,7 @@ def _is_workspace(buffer: Buffer) -> bool:
 
 def _on_chip(stmt: Stmt) -> list[Buffer]:
     """What a statement itself uses on the chip; of a view the buffer that it shows."""
-    found = (root(b) for b in buffers(stmt))
+    found = (b.root for b in buffers(stmt))
     return [b for b in found if b.memory == "ub" or b.memory in CUBE]
 
 
@@ -105,7 +105,7 @@ class _Rounds(Copier):
         crossing, inside = _crossing(parts), _count(loop.body)
         local = [b for b in crossing if inside[b.number] == self.uses[b.number]]
         _reject_elements(parts, {b.number for b in crossing}, {b.number for b in local} if stages > 1 else set())
-        handed = [root(b) for part in parts for s in statements(part) for b in buffers(s) if _is_workspace(root(b))]
+        handed = [b.root for part in parts for s in statements(part) for b in buffers(s) if _is_workspace(b.root)]
         for one in dict.fromkeys((*local, *handed)):
             self.made[one.number] = Buffer(one.name, (stages, *one.shape), one.dtype, one.memory, line=one.line)
         outer = Var(f"{loop.var.name}_outer")
@@ -136,7 +136,7 @@ class _Versions(Copier):
 
     def value(self, value: Any) -> Any:
         value = super().value(value)
-        if not isinstance(value, Region) or root(value.buffer).number not in self.made:
+        if not isinstance(value, Region) or value.buffer.root.number not in self.made:
             return value
         if value.buffer.alias is not None:
             return Region(*self._flat(value.buffer, value.starts), value.extents, value.kept)
@@ -144,7 +144,7 @@ class _Versions(Copier):
         return Region(held, (self.turn, *value.starts), (1, *value.extents), (False, *value.kept))
 
     def load(self, load: Load) -> Any:
-        if root(load.buffer).number not in self.made:
+        if load.buffer.root.number not in self.made:
             return super().load(load)
         if load.buffer.alias is not None:
             return Load(*self._flat(load.buffer, load.indices))
@@ -154,7 +154,7 @@ class _Versions(Copier):
         """A view in one dimension, of all versions, and the place in it."""
         if view.ndim != 1:
             raise SimulatorError(f"a view of {view.name}, which has versions for the stages of a loop, is not modelled")
-        size, held = view.shape[0], self.made[root(view).number]
+        size, held = view.shape[0], self.made[view.root.number]
         flat = Buffer(view.name, (binary("*", size, held.shape[0]),), view.dtype, view.memory, alias=held)
         return flat, (binary("+", starts[0], binary("*", self.turn, size)),)
 
@@ -213,13 +213,13 @@ def _steps(body: list[Stmt]) -> Iterator[Stmt]:
 
 def _effects(stmt: Stmt) -> tuple[list[tuple[Buffer, bool]], set[Buffer]]:
     """The buffers that a statement reads, and whether all of the place is known; those that it writes as a whole."""
-    reads = [(root(load.buffer), False) for value in values(stmt) for load in loads(value)]
+    reads = [(load.buffer.root, False) for value in values(stmt) for load in loads(value)]
     writes: set[Buffer] = set()
     if isinstance(stmt, Parallel):
         stores = [s for s in statements(stmt.body) if isinstance(s, Store)]
         at_once = parallel_forms.form(stmt) == parallel_forms.VECTOR
-        reads = [(root(load.buffer), at_once) for s in stores for load in loads(s.value)]
-        writes = {root(s.buffer) for s in stores if at_once and stmt.extents == s.buffer.shape}
+        reads = [(load.buffer.root, at_once) for s in stores for load in loads(s.value)]
+        writes = {s.buffer.root for s in stores if at_once and stmt.extents == s.buffer.shape}
     if isinstance(stmt, Op):
         known = OPERATORS.get(stmt.name)
         for name, value in stmt.args.items():
@@ -228,9 +228,9 @@ def _effects(stmt: Stmt) -> tuple[list[tuple[Buffer, bool]], set[Buffer]]:
             if isinstance(value, Region) and value.buffer.memory != "global":
                 constant = not any(isinstance(x, Expr) for x in (*value.starts, *value.extents))
                 if "r" in mask and not (name == "C" and stmt.args.get("init") is True):
-                    reads.append((root(value.buffer), constant))
+                    reads.append((value.buffer.root, constant))
                 if "w" in mask and value.extents == whole(value.buffer).extents:
-                    writes.add(root(value.buffer))
+                    writes.add(value.buffer.root)
     return reads, writes
 
 
@@ -250,7 +250,7 @@ def _reject_elements(parts: list[list[Stmt]], crossing: set[int], versions: set[
 
 def _elements(stmt: Stmt) -> list[Buffer]:
     """Vectors of which a statement reads single elements."""
-    return [root(load.buffer) for value in values(stmt) for load in loads(value) if load.buffer.ndim == 1]
+    return [load.buffer.root for value in values(stmt) for load in loads(value) if load.buffer.ndim == 1]
 
 
 def _reject(stmt: Stmt, read: Sequence[Buffer], those: set[int]) -> None:

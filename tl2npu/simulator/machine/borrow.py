@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tl2npu.simulator.ir import dtypes
-from tl2npu.simulator.ir.buffer import Buffer, Region
+from tl2npu.simulator.ir.buffer import Region
 from tl2npu.simulator.ir.expr import Load
 from tl2npu.simulator.ir.stmt import Alloc, Op, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
@@ -39,11 +39,11 @@ def writes(body: list[Stmt], gpu: bool) -> Counter[int]:
     found: Counter[int] = Counter()
     for stmt in statements(body):
         if isinstance(stmt, Store):
-            found[_root(stmt.buffer).number] += 1
+            found[stmt.buffer.root.number] += 1
         elif isinstance(stmt, Op):
             for _, item, written in operands(stmt, gpu):
                 if written:
-                    found[_root(item.buffer).number] += 1
+                    found[item.buffer.root.number] += 1
     return found
 
 
@@ -55,7 +55,7 @@ def tiles(body: list[Stmt], gpu: bool, copied: Counter[int]) -> frozenset[int]:
     for stmt in statements(body):
         for buffer in buffers(stmt):
             if buffer.alias is not None:
-                found.discard(_root(buffer).number)
+                found.discard(buffer.root.number)
         if isinstance(stmt, Op):
             for _, item, _ in operands(stmt, gpu):
                 if isinstance(item, Load):  # an address: the operator sees the memory from there on
@@ -69,7 +69,7 @@ def factors(bodies: list[list[Stmt]], gpu: bool, borrowed: frozenset[int]) -> se
     sources: dict[int, set[int]] = {}
     for stmt in (s for body in bodies for s in statements(body)):
         if not isinstance(stmt, Op):
-            other |= {_root(b).number for b in buffers(stmt)}
+            other |= {b.root.number for b in buffers(stmt)}
             continue
         named = {name: item.buffer for name, item, _ in operands(stmt, gpu)}
         target = named.get("dst")
@@ -79,13 +79,7 @@ def factors(bodies: list[list[Stmt]], gpu: bool, borrowed: frozenset[int]) -> se
                 sources.setdefault(source.number, set()).add(target.number)
             continue
         factor = {"A", "B"} if stmt.name in _PRODUCTS else set()
-        inside = {_root(b).number for b in buffers(stmt)}
+        inside = {b.root.number for b in buffers(stmt)}
         other |= inside - {b.number for name, b in named.items() if name in factor}
-        other |= {_root(b).number for name, b in named.items() if name not in factor}
+        other |= {b.root.number for name, b in named.items() if name not in factor}
     return {n for n, into in sources.items() if n not in other and not into & other}
-
-
-def _root(buffer: Buffer) -> Buffer:
-    while buffer.alias is not None:
-        buffer = buffer.alias
-    return buffer

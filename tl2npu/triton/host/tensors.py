@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
-from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.kernel.symbolic import Sym, const, product, var
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.torch_names import (
     SAME,
@@ -252,9 +252,7 @@ class HostTensors:
         found: Shape = tuple(extent for extent in shape if extent is not None)
         rest = [number for number, extent in enumerate(found) if extent.constant == -1]
         if len(rest) == 1:
-            others = const(1)
-            for number, extent in enumerate(found):
-                others = others * (extent if number != rest[0] else const(1))
+            others = product(extent for number, extent in enumerate(found) if number != rest[0])
             quotient = total // others if total is not None else None
             whole = quotient if quotient is not None and total is not None and quotient * others == total else None
             found = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Sym, product
 
 Shape = tuple[Sym, ...]
 
@@ -32,12 +32,7 @@ class Tensor:
     @property
     def elements(self) -> Sym | None:
         """How many elements it has."""
-        if self.shape is None:
-            return None
-        total = const(1)
-        for extent in self.shape:
-            total = total * extent
-        return total
+        return product(self.shape) if self.shape is not None else None
 
 
 @dataclass(frozen=True)

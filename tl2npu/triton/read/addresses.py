@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 
-from tl2npu.kernel.symbolic import Div, Mod, Sym, const, var
+from tl2npu.kernel.symbolic import Div, Mod, Sym, const, product, var
 from tl2npu.tile.expr import axis_of
 from tl2npu.triton.read.values import Shape
 
@@ -59,10 +59,7 @@ def collapses(shape: Shape) -> Iterator[Shape]:
             ends = (0, *cuts, rank)
             found = []
             for start, end in pairwise(ends):
-                extent = const(1)
-                for part in shape[start:end]:
-                    extent = extent * part
-                found.append(extent)
+                found.append(product(shape[start:end]))
             yield tuple(found)
 
 
@@ -149,3 +146,11 @@ def _radix(steps: list[Sym]) -> Shape | None:
         shape.insert(0, extent)
         before = step
     return (const(0), *shape)
+
+
+def shown(value: Sym) -> str:
+    """The text of an integer for a message, with the axes of a tile as `i` and `j`."""
+    text = str(value)
+    for number, name in enumerate("ij"):
+        text = text.replace(f"@{number}", name)
+    return text

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tl2npu.kernel.symbolic import Mod, Opaque, Sym, const
 from tl2npu.tile.expr import Const, Expr, Index, Load, axis, axis_of, integers, loads, substituted
 from tl2npu.tile.ir import For, If, Map, Move, Region, Stmt, reads, statements, writes
-from tl2npu.triton.read.addresses import axis_step
+from tl2npu.triton.read.addresses import axis_step, shown
 from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.build import broadcast, cast, is_float, operation
 from tl2npu.triton.read.spec import Again
@@ -243,13 +243,13 @@ class Memory:
             if isinstance(atom, Mod) and state.ranges.less(atom.num, atom.den):
                 index = atom.num
             if index.names & state.ranges.unknown:
-                raise state.refuse("TL590", f"the index `{_shown(index)}` of `{name}` is loaded")
+                raise state.refuse("TL590", f"the index `{shown(index)}` of `{name}` is loaded")
             if not state.ranges.at_least_zero(index):
-                raise state.refuse("TL590", f"the index `{_shown(index)}` of `{name}` may be negative")
+                raise state.refuse("TL590", f"the index `{shown(index)}` of `{name}` may be negative")
             if masked and not state.ranges.less(index, pointer.local.shape[place]):
                 sizes = state.ranges.named(index)
                 self.pin(pointer.local.shape[place], sizes, *(state.ranges.last.get(n, sizes) for n in sizes.names))
-                raise state.refuse("TL590", f"the index `{_shown(index)}` of `{name}` may be too large")
+                raise state.refuse("TL590", f"the index `{shown(index)}` of `{name}` may be too large")
         finally:
             for key in last:
                 state.ranges.last.pop(key, None)
@@ -272,7 +272,7 @@ class Memory:
         return Region(pointer.local.name, part.start, extents)
 
     def scattered(self, index: Sym) -> Refused:
-        return self.state.refuse("TL590", f"the index `{_shown(index)}` names no consecutive elements")
+        return self.state.refuse("TL590", f"the index `{shown(index)}` names no consecutive elements")
 
     def pin(self, *values: Sym) -> None:
         """Read again with the sizes in ``values`` as the numbers that the launch passes, if that is new."""
@@ -320,13 +320,6 @@ def _refers(value: Value, name: str) -> bool:
     if isinstance(value, tuple):
         return any(_refers(item, name) for item in value)
     return isinstance(value, Tile) and any(item.buffer == name for item in loads(value.expr))
-
-
-def _shown(value: Sym) -> str:
-    text = str(value)
-    for number, name in enumerate("ij"):
-        text = text.replace(f"@{number}", name)
-    return text
 
 
 def bounds(state: State, sizes: Shape, shape: Shape) -> Expr | None:

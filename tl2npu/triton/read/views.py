@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tl2npu.kernel.symbolic import Atom, Mod, Opaque, Sym, const, var
+from tl2npu.kernel.symbolic import Atom, Mod, Opaque, Sym, const, product, var
 from tl2npu.tile.expr import Const, Expr, axis_of, integers, substituted, with_integers
 from tl2npu.tile.ir import Region
-from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, split
+from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, shown, split
 from tl2npu.triton.read.asked import ask_divides, equate
 from tl2npu.triton.read.masks import conjuncts, positive, separated
 from tl2npu.triton.read.ranges import WITHIN
@@ -108,7 +108,7 @@ def _unwrapped(state: State, pointer: Pointer, offset: Sym, beyond: list[tuple[i
                 fits = state.ranges.less(num, den)
                 state.ranges.divides.discard((den, sizes[0]))
                 if not fits:
-                    raise state.refuse("TL520", f"the index `{_shown(num)}` wraps around at {_shown(den)}")
+                    raise state.refuse("TL520", f"the index `{shown(num)}` wraps around at {shown(den)}")
                 state.spec.divides.append((den, sizes[0]))
                 raise Again
         mark = "~wrapped"
@@ -179,19 +179,19 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
 def _stepped(state: State, pointer: Pointer, shape: Shape | None, conditions: list[Expr]) -> list[Shape]:
     """Views of a tensor of this shape by the steps of an address, the largest rank first."""
     ranges = state.ranges
-    total = _product(shape) if shape is not None else None
+    total = product(shape) if shape is not None else None
     bound = ranges.last.keys() | ranges.lets.keys() | ranges.unknown
     found: list[Shape] = []
     for guess in guesses(pointer.offset, _moving(state), pointer.shape):
-        inner = _product(guess[1:])
+        inner = product(guess[1:])
         first = total // inner if total is not None else None
         if first is None or first * inner != total:
             index = split(pointer.offset, guess)[0]
             masks = [more + index for c in conditions if (more := positive(c)) is not None and _fixed(more + index)]
             first = masks[0] if masks else next(iter(ranges.bounds(index))) + 1
         shown = total is None or all(one == other for one, other in state.spec.relations(first * inner, total))
-        product = len(first.terms) == 1  # no tensor has as many rows as a sum of sizes
-        if len(guess) > 1 and shown and product and _fixed(first) and not (first.names | inner.names) & bound:
+        one_term = len(first.terms) == 1  # no tensor has as many rows as a sum of sizes
+        if len(guess) > 1 and shown and one_term and _fixed(first) and not (first.names | inner.names) & bound:
             found.append((first, *guess[1:]))
     return sorted(found, key=len, reverse=True)
 
@@ -247,13 +247,6 @@ def _cancelled(one: Sym, other: Sym) -> tuple[Sym, Sym]:
         else:
             kept.append(atom)
     return Sym.of({tuple(kept): many}), Sym.of({tuple(rest): more})
-
-
-def _product(shape: Shape) -> Sym:
-    total = const(1)
-    for extent in shape:
-        total = total * extent
-    return total
 
 
 def _stepped_through(state: State, pointer: Pointer, conditions: list[Expr]) -> Shape | None:
@@ -333,7 +326,7 @@ class _Fit:
                 self.ask_strides()
             if found is None or (found[1] in axes and found[1] is not None):
                 raise self.state.refuse(
-                    "TL520", f"the address in `{self.pointer.param}` is not affine: `{_shown(part)}`"
+                    "TL520", f"the address in `{self.pointer.param}` is not affine: `{shown(part)}`"
                 )
             start, number, step = found
             if number is not None and step.constant != 1:
@@ -404,7 +397,7 @@ class _Fit:
         if not (index.names & ranges.unknown) and not ranges.at_least_zero(index):
             for bound in ranges.bounds(-index):
                 self.pin(bound)
-            raise self.state.refuse("TL521", f"the index `{_shown(index)}` of `{param}` may be negative")
+            raise self.state.refuse("TL521", f"the index `{shown(index)}` of `{param}` may be negative")
         exact = [c for c in self.conditions if positive(c) == extent - index]
         if exact:
             return exact
@@ -423,10 +416,10 @@ class _Fit:
             return []  # what lies behind the end of a tensor is nobody's
         if ends:
             raise self.state.refuse(
-                "TL522", f"the mask of `{param}` ends at {_shown(ends[0])}, but the axis has {_shown(extent)} elements"
+                "TL522", f"the mask of `{param}` ends at {shown(ends[0])}, but the axis has {shown(extent)} elements"
             )
         raise self.state.refuse(
-            "TL521", f"the index `{_shown(index)}` may leave an axis of `{param}` of {_shown(extent)}"
+            "TL521", f"the index `{shown(index)}` may leave an axis of `{param}` of {shown(extent)}"
         )
 
     def ends(self, index: Sym) -> Iterator[Sym]:
@@ -461,13 +454,6 @@ def inside_always(state: State, condition: Expr) -> bool:
 
 def _fixed(value: Sym) -> bool:
     return not any(axis_of(name) is not None for name in value.names)
-
-
-def _shown(value: Sym) -> str:
-    text = str(value)
-    for number, name in enumerate("ij"):
-        text = text.replace(f"@{number}", name)
-    return text
 
 
 def names(expr: Expr) -> frozenset[str]:

@@ -8,7 +8,7 @@ from tl2npu.dialects.catalogue import Kind, Role
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op, Operand, Scalar
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import product
 from tl2npu.passes.npuir.from_ascend.counterparts import FILLS, IN_LOOPS, REDUCTIONS, ROUNDING, SAME
 from tl2npu.passes.npuir.from_ascend.writer import Writer
 from tl2npu.tile.meaning import formula
@@ -148,10 +148,7 @@ def _cast(writer: Writer, stmt: Op) -> list[str]:
 
 def _need_all(writer: Writer, stmt: Op, tile: Operand) -> None:
     count = stmt.args.get("count")
-    total: Sym = const(1)
-    for size in writer.extents(tile):
-        total = total * size
-    if not isinstance(count, Scalar) or count.sym != total:
+    if not isinstance(count, Scalar) or count.sym != product(writer.extents(tile)):
         text = f"cannot prove that the count covers all of `{tile.buffer.name}`, as AscendNPU IR does"
         raise Blocked("TL430", stmt.node, text)
 

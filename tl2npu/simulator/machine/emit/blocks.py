@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tl2npu.simulator.ir import dtypes
-from tl2npu.simulator.ir.buffer import Buffer, Region
+from tl2npu.simulator.ir.buffer import Buffer, Region, product
 from tl2npu.simulator.ir.expr import Expr, Load, Value, Var, binary, free, rebuild, walk
 from tl2npu.simulator.ir.linear import linear
 from tl2npu.simulator.ir.stmt import Op, Parallel, Store
@@ -59,7 +59,7 @@ def of_operator(stmt: Op, found: Meaning) -> Iterator[Demand]:
                     yield from _rows(value.buffer, value.extents, value.extents[-1])
     compared = stmt.args.get("src0")
     if stmt.name == "tile.compare" and isinstance(compared, Region) and compared.buffer.memory == "ub":
-        yield Demand(compared.buffer, _product(compared.extents), "the number of elements compared", REPEAT)
+        yield Demand(compared.buffer, product(compared.extents), "the number of elements compared", REPEAT)
 
 
 def end_of_load(stmt: Op) -> Demand | None:
@@ -95,7 +95,7 @@ def of_parallel(stmt: Parallel) -> Iterator[Demand]:
             if kind == parallel_forms.ROWS and len(stmt.vars) > 1 and id(stmt.vars[-2]) in moving:
                 yield from _rows(buffer, stmt.extents, buffer.shape[-1])
         if isinstance(store.value, Load) and _alike(store.buffer, store.value.buffer):
-            yield Demand(store.buffer, _product(stmt.extents), "the number of elements copied")
+            yield Demand(store.buffer, product(stmt.extents), "the number of elements copied")
 
 
 def _alike(target: Buffer, source: Buffer) -> bool:
@@ -129,7 +129,7 @@ def _between_tiles(src: Buffer, moved: tuple[Value, ...], dst: Buffer, filled: t
     same = src.dtype == dst.dtype
     if _same(moved[-1], src.shape[-1]) and _same(filled[-1], dst.shape[-1]):
         if same:
-            yield Demand(dst, _product(filled), "the number of elements copied")
+            yield Demand(dst, product(filled), "the number of elements copied")
         return
     for buffer in (src, dst):
         yield from _rows(buffer, moved, buffer.shape[-1])
@@ -164,17 +164,10 @@ def _same(left: Value, right: Value) -> bool:
     return left is right or (not isinstance(left, Expr) and not isinstance(right, Expr) and left == right)
 
 
-def _product(extents: tuple[Value, ...]) -> Value:
-    found: Value = 1
-    for extent in extents:
-        found = binary("*", found, extent)
-    return found
-
-
 def _offset(buffer: Buffer, indices: tuple[Value, ...]) -> Value:
     found: Value = 0
     for axis, index in enumerate(indices):
-        found = binary("+", found, binary("*", index, _product(tuple(buffer.shape[axis + 1 :]))))
+        found = binary("+", found, binary("*", index, product(tuple(buffer.shape[axis + 1 :]))))
     return found
 
 
