@@ -1,11 +1,25 @@
 from __future__ import annotations
 
 import libcst as cst
+import pytest
 
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.source import tree
-from tl2npu.source.tree import calls_in, children, names_in, nodes_of, one_file, remembered, subclasses_of, walk
+from tl2npu.source.tree import (
+    argument,
+    calls_in,
+    children,
+    mentioned,
+    names_in,
+    nodes_of,
+    one_file,
+    remembered,
+    replaced,
+    subclasses_of,
+    walk,
+    with_children,
+)
 
 TEXT = """\
 @jit(a)
@@ -80,3 +94,29 @@ def test_tables_of_classes_answer_as_isinstance_does() -> None:
     for node in walk(cst.parse_module(TEXT)):
         assert table[type(node)] == isinstance(node, (cst.BaseExpression, cst.Arg))
     assert subclasses_of((cst.BaseExpression, cst.Arg)) is table
+
+
+def test_a_node_is_replaced_and_all_else_stays_the_same_object() -> None:
+    module = cst.parse_module("x = f(a, [b, a])\ny = a\n")
+    first, second = module.body
+    old = nodes_of(first, cst.Name)[-1]
+    new = replaced(module, {id(old): cst.parse_expression("g(c)")})
+    assert isinstance(new, cst.Module)
+    assert new.code == "x = f(a, [b, g(c)])\ny = a\n"
+    assert new.body[1] is second
+    assert replaced(first, {id(second): old}) is first
+    assert with_children(second, lambda child: child) is second
+
+
+def test_names_below_a_node_as_text() -> None:
+    assert mentioned(cst.parse_module("x.y = f(a, k=b)[c]")) == {"x", "f", "a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [("f(1, 2)", "2"), ("f(1, size=3)", "3"), ("f(size=3, *rest)", "3"), ("f(1)", None), ("f(other=2)", None)],
+)
+def test_an_argument_by_name_or_place(call: str, found: str | None) -> None:
+    node = cst.ensure_type(cst.parse_expression(call), cst.Call)
+    value = argument(node, "size", 1)
+    assert (None if value is None else cst.Module(()).code_for_node(value)) == found
