@@ -7,7 +7,7 @@ import libcst as cst
 from tl2npu.passes.eager.kernel import Plan
 from tl2npu.passes.names.definitions import defined_function, visible_uses
 from tl2npu.source.index import Index
-from tl2npu.source.tree import argument, mentioned
+from tl2npu.source.tree import argument, mentioned, names_in
 
 
 def functions_given(index: Index, plan: Plan) -> dict[str, str]:

@@ -209,7 +209,7 @@ def _spread_points(job: Job) -> None:
     for stmt in job.kernel.walk():
         sides = (stmt.src, stmt.dst) if isinstance(stmt, Copy) and not stmt.via else ()
         tensor = next((side for side in sides if side.buffer.memory is Memory.GM), None)
-        tile = next((side for side in sides if side.dims is None and _on_chip(side.buffer)), None)
+        tile = next((side for side in sides if side.dims is None and side.buffer.is_tile), None)
         text = _spread(tensor, tile.buffer) if tensor is not None and tile is not None else None
         if tensor is not None and text is not None:
             edits.replace(tensor.node, expression(job, text, tensor.node))

@@ -16,7 +16,7 @@ from tl2npu.kernel.model import Memory, Operand, Store
 from tl2npu.kernel.regions import extent_text
 from tl2npu.passes.gpu.element_copies.scattered import ScatteredElements
 from tl2npu.passes.gpu.element_copies.writing import Item
-from tl2npu.passes.writing.substitute import exchanged
+from tl2npu.source.tree import replaced
 
 _SIGNS = {"max": "-", "min": ""}
 _LANGUAGE = "tilelang.language."
@@ -52,7 +52,7 @@ class CollectedElements(ScatteredElements):
         if operand is None or self._region(operand, stmt.env) is not None:
             return
         tile = self._scattered(operand, item, conditions, neutral=_SIGNS.get(name))
-        target, text = code(stmt.target.node), code(exchanged(value, operand.node, cst.parse_expression(tile)))
+        target, text = code(stmt.target.node), code(replaced(value, {id(operand.node): cst.parse_expression(tile)}))
         new = f"{target} += {text}" if name == "+" else f"{target} = T.{name}({target}, {text})"
         names = ", ".join(part.name for part in self.ranges)
         extents = ", ".join(extent_text(part).strip("()") for part in self.ranges)
