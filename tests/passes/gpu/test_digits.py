@@ -51,5 +51,20 @@ def test_a_tensor_with_two_kinds_of_uses_keeps_its_shape() -> None:
 
 
 def test_places_beside_the_digit() -> None:
-    text = after(join, kernel("Y[0, q // 8, q % 8]", "X[bx, q // 8, q % 8 + 3] + X[bx, q // 8, q % 8 - bx]"))
-    assert "Y_flat[0, q] = X_flat[bx, q + 3] + X_flat[bx, q - bx]" in text
+    """``q % 8 + 3`` lies in the row where the condition says so; a GPU reads 0 behind it."""
+    load = "T.if_then_else(q % 8 < 5, X[bx, q // 8, q % 8 + 3], X[bx, q // 8, q % 8 - 5])"
+    text = after(join, kernel("Y[0, q // 8, q % 8]", load))
+    assert "Y_flat[0, q] = T.if_then_else(q % 8 < 5, X_flat[bx, q + 3], X_flat[bx, q - 5])" in text
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        "X[bx, q // 8, q % 8 + 3]",
+        "T.if_then_else(q % 8 < 6, X[bx, q // 8, q % 8 + 3], 0.0)",
+        "T.if_then_else(q % 8 < 5, X[bx, q // 8, q % 8 - 3], 0.0)",
+        "T.if_then_else(q % 8 < 5, 0.0, X[bx, q // 8, q % 8 + 3])",
+    ],
+)
+def test_places_that_may_lie_behind_the_row(load: str) -> None:
+    assert "X_flat" not in after(join, kernel("Y[0, q // 8, q % 8]", load))

@@ -82,6 +82,23 @@ def test_scattered_elements_under_a_condition(start: str, update: str, numpy: tu
     assert new.count("T.serial(32)") == 1, "no second loop over elements asks the condition again"
 
 
+def test_an_element_outside_of_the_tensor_is_zero_and_counts() -> None:
+    body = """
+    acc = T.alloc_fragment((32,), "float32")
+    T.fill(acc, -1000.0)
+    for i in T.Parallel(32):
+        at = (bx * 32 + i) * 2
+        if at % 3 < 2:
+            acc[i] = T.max(acc[i], X[at // 9, at % 9])
+    T.copy(acc, Y[bx * 32])
+    """
+    x = (RNG.standard_normal((11, 9)) - 3).astype(np.float32)
+    new = agree(gpu_file("X: T.Tensor((11, 9), 'float32'), Y: T.Tensor((64,), 'float32')", body), {"X": x})
+    padded = np.append(x.reshape(-1), np.zeros(64))
+    at = np.arange(64) * 2
+    np.testing.assert_allclose(run(new, {"X": x})["Y"], np.where(at % 3 < 2, padded[at], -1000), rtol=1e-6)
+
+
 def test_places_of_the_largest_elements() -> None:
     """Branches in branches, each of which changes what another one asks, and integers of 64 bits."""
     body = """

@@ -20,6 +20,7 @@ from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.source.tree import children
 
 _LANGUAGE = "tilelang.language."
+_OF_A_CHOICE = 3
 _CHOICES = frozenset({"if_then_else", "Select", "And", "Or"})
 
 
@@ -122,6 +123,19 @@ def _comparison(kind: cst.BaseCompOp, a: Sym, b: Sym, taken: bool) -> Iterator[S
     elif isinstance(kind, cst.Equal if taken else cst.NotEqual):
         yield a - b
         yield b - a
+
+
+def choice_of(
+    node: cst.CSTNode, evaluator: Evaluator
+) -> tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression] | None:
+    """Condition, value and other value of a choice."""
+    if isinstance(node, cst.IfExp):
+        return node.test, node.body, node.orelse
+    if isinstance(node, cst.Call) and evaluator.names.resolve(node.func) == _LANGUAGE + "if_then_else":
+        positional = [arg.value for arg in node.args if arg.keyword is None]
+        if len(positional) == len(node.args) == _OF_A_CHOICE:
+            return positional[0], positional[1], positional[2]
+    return None
 
 
 def is_choice(evaluator: Evaluator, node: cst.CSTNode) -> bool:

@@ -2,7 +2,8 @@
 
 Such an element is element ``q`` of the tensor as one row. A kernel that numbers all elements of a tensor and works out
 the place of each walks through memory in order; in the shape that it means, a copy moves them. ``q // W * W + q % W``
-is ``q`` for every ``q`` (:mod:`tl2npu.kernel.symbolic`), so nothing needs to be known of the sizes.
+is ``q`` for every ``q`` (:mod:`tl2npu.kernel.symbolic`), so nothing needs to be known of the sizes. An element beside
+it, ``x[q // W, q % W + 1]``, is read so where it is proved to lie in the same row: behind the row a GPU reads zeros.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Dim, Let, Loop, Operand, Stmt
+from tl2npu.kernel.ranges.bounds import Bounds
+from tl2npu.kernel.ranges.reach import Reach, choice_of, facts, parents_of
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
 from tl2npu.passes.rounds import until_settled
@@ -109,10 +112,29 @@ def _number(job: Job, stmt: Stmt, operand: Operand) -> _Number | None:
     found = list[_Number]()
     for value in _candidates(job, stmt, dims[-1]):
         shift = indices[-1] - value % shape[-1]
-        if not _counts(job, shift):
+        if not _counts(job, shift) and (shift.is_zero or _lies_in_row(job, stmt, operand)):
             found.append(_Number(_first_digit(value, [*indices[:-1], indices[-1] - shift], shape), value, shift))
     best = min(found, key=lambda number: (number.first, str(number.shift)), default=None)
     return best if best is not None and best.first < len(indices) - 1 else None
+
+
+def _lies_in_row(job: Job, stmt: Stmt, operand: Operand) -> bool:
+    """The last index lies inside of its axis under the conditions on the element."""
+    assert operand.dims is not None
+    evaluator, index = job.file.evaluator, job.file.index
+    known = Reach(job.kernel, evaluator).bounds(parents_of(job.kernel, stmt), stmt)
+    told = list(known.facts)
+    child: cst.CSTNode = operand.node
+    for above in index.ancestors(child):
+        if above is stmt.node:
+            break
+        arms = choice_of(above, evaluator)
+        if arms is not None and child in arms[1:]:
+            told += facts(evaluator, arms[0], stmt.env, child is arms[1])
+        child = above if not isinstance(above, cst.Arg) else child
+    bounds = Bounds(known.ranges, tuple(told), sizes=known.sizes)
+    last = operand.dims[-1].lo
+    return bounds.is_not_negative(last) and bounds.is_not_negative(operand.buffer.shape[-1] - 1 - last)
 
 
 def _candidates(job: Job, stmt: Stmt, last: Dim) -> Iterator[Sym]:

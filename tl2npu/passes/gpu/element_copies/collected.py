@@ -16,6 +16,7 @@ from tl2npu.kernel.model import Memory, Operand, Store
 from tl2npu.kernel.regions import extent_text
 from tl2npu.passes.gpu.element_copies.scattered import ScatteredElements
 from tl2npu.passes.gpu.element_copies.writing import Item
+from tl2npu.passes.writing.numbers import number_type
 from tl2npu.source.tree import replaced
 
 _SIGNS = {"max": "-", "min": ""}
@@ -51,6 +52,8 @@ class CollectedElements(ScatteredElements):
         operand = self._element_in(value, stmt)
         if operand is None or self._region(operand, stmt.env) is not None:
             return
+        if name in _SIGNS and number_type(self.job, operand.buffer) != "float":
+            return  # integers have no infinity
         tile = self._scattered(operand, item, conditions, neutral=_SIGNS.get(name))
         target, text = code(stmt.target.node), code(replaced(value, {id(operand.node): cst.parse_expression(tile)}))
         new = f"{target} += {text}" if name == "+" else f"{target} = T.{name}({target}, {text})"

@@ -13,11 +13,12 @@ from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt
+from tl2npu.kernel.ranges.reach import choice_of
 from tl2npu.kernel.regions import Axis, Region, extent_text
 from tl2npu.passes.gpu.element_copies.gathers import Rows, tests_of_rows
 from tl2npu.passes.gpu.element_copies.guards import all_of
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
-from tl2npu.passes.gpu.element_copies.values import choice_of, is_zero
+from tl2npu.passes.gpu.element_copies.values import is_zero
 from tl2npu.passes.gpu.element_copies.writing import Item
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
@@ -95,12 +96,16 @@ class ScatteredElements(LoopOperands):
             lines.append(f"{depth}for {part.name} in T.serial({extent_text(part)}):")
             depth += "    "
         lines += [f"{depth}{line}" for line in self.own_words([*tests, *texts])]
-        if tests:
-            lines.append(f"{depth}if {all_of(tests)}:")
-            depth += "    "
         value = self.names.fresh(f"{operand.buffer.name.lower()}_value")
         place = f"{tile}[{', '.join(part.name for part in used)}]"
-        self._before("\n".join([*lines, f"{depth}{value} = {rows.part()}", f"{depth}{place} = {value}"]))
+        inside = tests[len(conditions) :] if neutral is not None else []
+        if tests[: len(tests) - len(inside)]:
+            lines.append(f"{depth}if {all_of(tests[: len(tests) - len(inside)])}:")
+            depth += "    "
+        load = [f"{value} = {rows.part()}", f"{place} = {value}"]
+        if inside:  # outside of the tensor it is 0, and counts
+            load = [f"if {all_of(inside)}:", *(f"    {line}" for line in load), "else:", f"    {place} = 0.0"]
+        self._before("\n".join([*lines, *(f"{depth}{line}" for line in load)]))
         return tile
 
     def _scattered_choice(self, node: cst.CSTNode, item: Item) -> str | None:

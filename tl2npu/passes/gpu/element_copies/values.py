@@ -8,9 +8,10 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.model import Operand, Store
+from tl2npu.kernel.ranges.reach import choice_of
 
 _CASTS = ("tilelang.language.cast", "tilelang.language.Cast")
-_OF_A_CHOICE, _OF_A_CAST = 3, 2
+_OF_A_CAST = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,19 +28,6 @@ def choice(stmt: Store, evaluator: Evaluator) -> Choice:
     node = without_casts(stmt.value.node, stmt, evaluator)
     parts = choice_of(node, evaluator)
     return Choice(node) if parts is None else Choice(parts[1], parts[0], parts[2])
-
-
-def choice_of(
-    node: cst.CSTNode, evaluator: Evaluator
-) -> tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression] | None:
-    """Condition, value and other value of a choice."""
-    if isinstance(node, cst.IfExp):
-        return node.test, node.body, node.orelse
-    if isinstance(node, cst.Call) and evaluator.names.resolve(node.func) == "tilelang.language.if_then_else":
-        positional = [arg.value for arg in node.args if arg.keyword is None]
-        if len(positional) == len(node.args) == _OF_A_CHOICE:
-            return positional[0], positional[1], positional[2]
-    return None
 
 
 def is_zero(node: cst.BaseExpression) -> bool:
