@@ -19,7 +19,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Dim, Let, Loop, Operand, Stmt
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.reach import Reach, choice_of, facts, parents_of
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Mod, Sym, const
 from tl2npu.passes.job import Job
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.render import Unrenderable, render
@@ -103,6 +103,15 @@ def _uses(job: Job, tensor: Buffer) -> Iterator[tuple[Stmt, Operand]]:
                 yield stmt, access.operand
 
 
+def number_along(job: Job, env: Env, dims: Sequence[Dim], sizes: Sequence[Sym]) -> str | None:
+    """The number whose digits the indices along some axes are, as text; None if they are no such digits."""
+    indices = [dim.lo for dim in dims]
+    for value in _candidates(job, env, dims[-1]):
+        if _first_digit(value, indices, sizes) == 0:
+            return _text(job, env, value)
+    return None
+
+
 def _number(job: Job, stmt: Stmt, operand: Operand) -> _Number | None:
     """The longest run of last axes that holds the digits of one number; None for anything but a single element."""
     dims, shape = operand.dims, operand.buffer.shape
@@ -110,7 +119,7 @@ def _number(job: Job, stmt: Stmt, operand: Operand) -> _Number | None:
         return None
     indices = [dim.lo for dim in dims]
     found = list[_Number]()
-    for value in _candidates(job, stmt, dims[-1]):
+    for value in _candidates(job, stmt.env, dims[-1]):
         shift = indices[-1] - value % shape[-1]
         if not _counts(job, shift) and (shift.is_zero or _lies_in_row(job, stmt, operand)):
             found.append(_Number(_first_digit(value, [*indices[:-1], indices[-1] - shift], shape), value, shift))
@@ -137,15 +146,14 @@ def _lies_in_row(job: Job, stmt: Stmt, operand: Operand) -> bool:
     return bounds.is_not_negative(last) and bounds.is_not_negative(operand.buffer.shape[-1] - 1 - last)
 
 
-def _candidates(job: Job, stmt: Stmt, last: Dim) -> Iterator[Sym]:
-    """The numbers of which an index may be the last digit: those that have a name there, and what its text divides."""
-    env = stmt.env or Env()
+def _candidates(job: Job, env: Env, last: Dim) -> Iterator[Sym]:
+    """The numbers of which an index may be the last digit: those that have a name there, and what it divides."""
     for let in job.kernel.walk():
         if isinstance(let, Let) and let.bound is not None and env.lookup(let.name) == let.bound:
             yield let.bound
-    node = last.node
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Modulo):
-        yield job.file.evaluator.sym(node.left, env)
+    if isinstance(last.node, cst.BinaryOperation) and isinstance(last.node.operator, cst.Modulo):
+        yield job.file.evaluator.sym(last.node.left, env)
+    yield from (atom.num for atom in last.lo.atoms() if isinstance(atom, Mod))
 
 
 def _first_digit(value: Sym, indices: Sequence[Sym], shape: Sequence[Sym]) -> int:
@@ -163,20 +171,24 @@ def _first_digit(value: Sym, indices: Sequence[Sym], shape: Sequence[Sym]) -> in
 
 def _index(job: Job, stmt: Stmt, operand: Operand, number: _Number) -> str | None:
     assert operand.dims is not None
-    text = _named(job, stmt, number.value)
-    try:
-        text = text or render(number.value)
-        if not number.shift.is_zero:
+    text = _text(job, stmt.env, number.value)
+    if text is None:
+        return None
+    if not number.shift.is_zero:
+        try:
             behind = render(number.shift)
-            text += f" - {behind[1:]}" if behind.startswith("-") and len(number.shift.terms) == 1 else f" + {behind}"
+        except Unrenderable:
+            return None
+        text += f" - {behind[1:]}" if behind.startswith("-") and len(number.shift.terms) == 1 else f" + {behind}"
+    return ", ".join([*(code(dim.node) for dim in operand.dims[: number.first]), text])
+
+
+def _text(job: Job, env: Env, value: Sym) -> str | None:
+    """A name that stands for the number there, or its text."""
+    names = (let.name for let in job.kernel.walk() if isinstance(let, Let) and let.bound == value)
+    name = next((name for name in names if env.lookup(name) == value), None)
+    try:
+        text = name or render(value)
     except Unrenderable:
         return None
-    parts = [code(dim.node) for dim in operand.dims]
-    return ", ".join([*parts[: number.first], text])
-
-
-def _named(job: Job, stmt: Stmt, value: Sym) -> str | None:
-    """A name that stands for the number where the statement is."""
-    env = stmt.env
-    names = [let.name for let in job.kernel.walk() if isinstance(let, Let) and let.bound == value]
-    return next((name for name in names if env is not None and env.lookup(name) == value), None)
+    return text if job.file.evaluator.sym(cst.parse_expression(text), env) == value else None

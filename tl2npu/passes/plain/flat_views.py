@@ -21,12 +21,12 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.model import Buffer, Kernel, Memory, Opaque, Operand
-from tl2npu.kernel.symbolic import Mod, Sym, const
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.kernel.tensors import second_shapes
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.leftovers import remove_statements
+from tl2npu.passes.plain.digits import number_along
 from tl2npu.passes.rounds import until_settled
-from tl2npu.passes.writing.render import Unrenderable, render
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import mentioned, names_in, nodes_of
@@ -184,31 +184,11 @@ def _joined(job: Job, view: _View, operand: Operand, env: Env) -> list[str] | No
     if len(dims) != len(sizes):
         return None
     for count in view.merged:
-        run, inner = dims[:count], sizes[1:count]
+        text = code(dims[0].node) if count == 1 else number_along(job, env, dims[:count], sizes[:count])
+        if text is None:
+            return None
         dims, sizes = dims[count:], sizes[count:]
-        if count == 1:
-            found.append(code(run[0].node))
-            continue
-        wholes = [atom.num for atom in run[-1].lo.atoms() if isinstance(atom, Mod) and atom.den == inner[-1]]
-        whole = wholes[0] if wholes else None
-        if whole is None or any(dim.lo != part for dim, part in zip(run, _apart(whole, inner), strict=True)):
-            return None
-        try:
-            text = render(whole)
-        except Unrenderable:
-            return None
-        if job.file.evaluator.sym(cst.parse_expression(text), env) != whole:
-            return None
         found.append(text)
-    return found
-
-
-def _apart(whole: Sym, inner: Sequence[Sym]) -> list[Sym]:
-    """The indices along some axes, all but the first of which have the sizes ``inner``, of an element by its number."""
-    found = list[Sym]()
-    for position in range(len(inner) + 1):
-        part = whole // math.prod(inner[position:], start=const(1))
-        found.append(part if position == 0 else part % inner[position - 1])
     return found
 
 
