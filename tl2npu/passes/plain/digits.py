@@ -74,9 +74,8 @@ def _joined(job: Job, tensor: Buffer) -> bool:
 
 def _make(job: Job, tensor: Buffer, name: str, first: int) -> None:
     """The tensor with the axes from ``first`` on as one, in front of the launch."""
-    assert job.kernel.launch is not None
     assert isinstance(tensor.node, cst.Param)
-    sizes, launch = [code(node) for node in tensor.shape_nodes], job.kernel.launch.node
+    sizes, launch = [code(node) for node in tensor.shape_nodes], job.kernel.launched.node
     merged = " * ".join(factor(size) for size in sizes[first:])
     shape = [*sizes[:first], merged]
     text = ", ".join(shape) if len(shape) > 1 else f"{merged},"

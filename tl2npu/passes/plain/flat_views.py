@@ -161,7 +161,7 @@ def _join(job: Job, view: _View) -> bool:
             operand = access.operand
             if operand.buffer is not view.base:
                 continue
-            parts = _joined(job, view, operand, stmt.env) if access.element and not stmt.via and stmt.env else None
+            parts = _joined(job, view, operand, stmt.env) if access.element and not stmt.via else None
             if parts is None:
                 return False
             if all(operand.node is not node for node in written):

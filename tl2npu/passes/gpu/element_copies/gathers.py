@@ -55,7 +55,6 @@ def row_loop(work: LoopOperands, branches: Sequence[tuple[Branch, bool]], stmt: 
 
 def _without_end(work: LoopOperands, node: cst.BaseExpression, rows: Rows, stmt: Store) -> Sequence[cst.BaseExpression]:
     """The parts of a condition that say more than where the row ends, which a copy knows."""
-    assert stmt.env is not None
     if rows.axis is None:
         return [node]
     terms = guard(node, work.lets, work.evaluator, stmt.env).terms

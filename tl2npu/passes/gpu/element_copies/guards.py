@@ -128,18 +128,17 @@ def _inside(term: Term, region: Region) -> bool:
 
 
 def _before_end(term: Term, region: Region, number: int) -> bool:
-    if term.index is None or term.bound is None:
-        return False
-    return term.index - term.bound == region.axes[number].index - region.buffer.shape[number]
+    return _is_below(term, region.axes[number].index, region.buffer.shape[number])
+
+
+def _is_below(term: Term, index: Sym, size: Sym) -> bool:
+    """``index < size``, in whatever spelling."""
+    return term.index is not None and term.bound is not None and term.index - term.bound == index - size
 
 
 def ends_with(term: Term, index: Sym, size: Sym, ranges: Sequence[Range]) -> bool:
     """True if a term says no more than that an index lies before the end of an axis of that size."""
-    return all(
-        _always(one, ranges)
-        or (one.index is not None and one.bound is not None and one.index - one.bound == index - size)
-        for one in _each(term)
-    )
+    return all(_always(one, ranges) or _is_below(one, index, size) for one in _each(term))
 
 
 def _behind_start(term: Term, region: Region, number: int) -> bool:

@@ -22,7 +22,7 @@ from tl2npu.passes.gpu.elementwise.reading import Reading
 from tl2npu.passes.gpu.elementwise.tree import Expr, joined
 from tl2npu.passes.gpu.elementwise.truths import as_numbers, as_truth
 from tl2npu.source.signs import sign_of
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import mentioned, names_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class _Body:
         self.nest = nest
         self.reading = reading
         self.registers: set[str] = set()
-        self.taken = {name.value for name in names_in(nest.node)}
+        self.taken = mentioned(nest.node)
 
     def read(self, body: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
         for position, stmt in enumerate(body):

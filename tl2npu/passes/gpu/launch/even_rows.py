@@ -46,9 +46,8 @@ def ask(job: Job, tiles: Iterable[Buffer]) -> bool:
 
 def _starts_only(job: Job, sizes: Sequence[str]) -> bool:
     """Half of the rows stands in the first row of a core, ``vid * (M // 2)``, and nowhere else."""
-    assert job.kernel.launch is not None
     core = str(job.kernel.core).partition("@")[0]
-    for half in nodes_of(job.kernel.launch.node.body, cst.BinaryOperation):
+    for half in nodes_of(job.kernel.launched.node.body, cst.BinaryOperation):
         if isinstance(half.operator, cst.FloorDivide) and code(half.right) == "2" and code(half.left) in sizes:
             above = job.file.index.parent(half)
             product = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Multiply)

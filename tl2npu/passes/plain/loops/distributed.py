@@ -22,7 +22,7 @@ from tl2npu.passes.plain.loops.axes import INDEPENDENT, Line, axes_of, nest, nod
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import bound_names, closed, substituted
 from tl2npu.passes.writing.tiles import argument, dtype_text
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, nodes_of
 
 _Repeated: TypeAlias = tuple[cst.CSTNode, int]
 
@@ -103,7 +103,7 @@ class Distribution:
         lanes = self._lanes(scope) | self.dead
         for item in inner.ranges:
             for part in (item.start_node, item.stop_node):
-                if part is not None and any(name.value in lanes for name in names_in(part)):
+                if part is not None and not lanes.isdisjoint(mentioned(part)):
                     raise Blocked("TL120", inner.node, "the bounds of this loop depend on the parallel loop around it")
         node = node_of(inner)
         within = replace(scope, lets=list(scope.lets), around=(*scope.around, inner))
@@ -122,11 +122,11 @@ class Distribution:
     def _branch(self, branch: Branch, scope: _Scope) -> list[Line]:
         node = branch.node
         assert isinstance(node, cst.If)
-        if _names(node.test) & self._written([branch]):
+        if mentioned(node.test) & self._written([branch]):
             raise Blocked("TL120", node, "this condition changes under itself, around a loop inside a parallel loop")
         self._refuse_dead(node.test)
         orelse = node.orelse
-        if self._lanes(scope).isdisjoint(name.value for name in names_in(node.test)):
+        if self._lanes(scope).isdisjoint(mentioned(node.test)):
             before = needed([let for let, _ in scope.lets], [node.test])
             scope.lets = [(let, depth) for let, depth in scope.lets if let not in before]
             new = node.with_changes(body=cst.IndentedBlock(self._block(node.body, replace(scope, lets=[*scope.lets]))))
@@ -200,18 +200,18 @@ class Distribution:
 
     def _may_be_repeated(self, let: Let) -> bool:
         """Nothing that the value is worked out from changes in the loop."""
-        return not _names(let.value.node) & (self.written | self.changing)
+        return not mentioned(let.value.node) & (self.written | self.changing)
 
     def _lanes(self, scope: _Scope) -> set[str]:
         """The names whose values differ between iterations."""
         found = {name for name, _ in self.axes} | self.own.keys()
         for let, _ in scope.lets:
-            if any(name.value in found for name in names_in(let)):
+            if not found.isdisjoint(mentioned(let)):
                 found |= bound_names(let)
         return found
 
     def _refuse_dead(self, node: cst.CSTNode) -> None:
-        found = sorted(_names(node) & self.dead - bound_names(node))
+        found = sorted(mentioned(node) & self.dead - bound_names(node))
         if found:
             text = f"`{found[0]}` is worked out before a loop inside a parallel loop, and used after it"
             raise Blocked("TL120", node, text)
@@ -219,10 +219,6 @@ class Distribution:
 
 def _target(stmt: Store | Let) -> str:
     return stmt.target.buffer.name if isinstance(stmt, Store) else stmt.name
-
-
-def _names(node: cst.CSTNode) -> set[str]:
-    return {name.value for name in names_in(node)}
 
 
 def _block_of(orelse: cst.If | cst.Else) -> cst.BaseSuite:

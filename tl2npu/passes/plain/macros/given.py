@@ -23,7 +23,7 @@ from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import calls_in, names_in, nodes_of
+from tl2npu.source.tree import argument, calls_in, mentioned, names_in, nodes_of
 
 _LANGUAGE = "tilelang.language."
 _MOST = 8
@@ -45,7 +45,7 @@ class _Given:
 def name_functions(job: Job) -> bool:
     """Write the functions for one parameter that the kernel calls with its data; whether there was one."""
     for stmt, parents in walk_with_parents(job.kernel.body):
-        if stmt.via or stmt.env is None or not isinstance(stmt.node, cst.BaseSmallStatement):
+        if stmt.via or not isinstance(stmt.node, cst.BaseSmallStatement):
             continue
         loop = next((parent for parent in parents if isinstance(parent, Loop) and parent.kind == "parallel"), None)
         for call in calls_in(stmt.node):
@@ -187,13 +187,10 @@ def _line(job: Job, node: cst.CSTNode) -> int | None:
 def _argument(job: Job, owner: cst.FunctionDef, call: cst.Call, name: str) -> cst.BaseExpression:
     if any(arg.star for arg in call.args):
         raise _Unknown(f"line {_line(job, call)} gives arguments by a star")
-    named = [arg.value for arg in call.args if arg.keyword is not None and arg.keyword.value == name]
-    plain = [arg.value for arg in call.args if arg.keyword is None]
     order = [param.name.value for param in (*owner.params.posonly_params, *owner.params.params)]
-    if named:
-        return named[0]
-    if name in order and order.index(name) < len(plain):
-        return plain[order.index(name)]
+    given = argument(call, name, order.index(name) if name in order else None)
+    if given is not None:
+        return given
     default = next(param.default for param in _params(owner) if param.name.value == name)
     if default is None:
         raise _Unknown(f"line {_line(job, call)} does not give it")
@@ -203,9 +200,7 @@ def _argument(job: Job, owner: cst.FunctionDef, call: cst.Call, name: str) -> cs
 def _value(job: Job, node: cst.BaseExpression, call: cst.Call, given: _Given, seen: tuple[object, ...]) -> None:
     """Add the functions that an argument may be."""
     index = job.file.index
-    around = [
-        above for above in index.ancestors(node) if isinstance(above, (cst.FunctionDef, cst.Lambda, cst.BaseComp))
-    ]
+    around = _functions(index, node)
     root = node
     while isinstance(root, cst.Attribute):
         root = root.value
@@ -248,7 +243,7 @@ def _is_closed(node: cst.Lambda, around: Sequence[cst.CSTNode]) -> bool:
     ):
         return False
     own = {param.name.value for param in params.params}
-    free = {name.value for name in names_in(node.body)} - own
+    free = mentioned(node.body) - own
     bound = {name for above in around for name in bound_inside(above)}
     bound |= {name.value for above in around for line in nodes_of(above, cst.ImportFrom) for name in names_in(line)}
     return not free & bound and all(param.default is None for param in params.params)

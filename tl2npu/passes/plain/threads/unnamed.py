@@ -24,7 +24,6 @@ def name_indices(job: Job) -> None:
     for place in places:
         edits.replace(place, cst.Name(name))
     job.apply(edits)
-    assert job.kernel.launch is not None
-    first, edits = job.kernel.launch.node.body.body[0], Edits(job.file.index)
+    first, edits = job.kernel.launched.node.body.body[0], Edits(job.file.index)
     edits.replace_many(first, [*parse(job, f"{name} = {code(places[0])}\n", first), first])
     job.apply(edits)
