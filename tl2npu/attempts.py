@@ -77,6 +77,20 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
 
 
 def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
+    """The same, with a token where cores have to wait, if there is room for one."""
+    found = _with_little(start, kind, suppressions)
+    if not found[0].job.has_token or (found[-1].reached and not _misfits(found[-1])):
+        return found
+    without = _with_little(replace(start, by_token=False), kind, suppressions)
+    return min(found, without, key=_rank)
+
+
+def _rank(tried: list[Attempt]) -> tuple[bool, int, tuple[int, float]]:
+    """Forms that are proved come first, then those of the first tries, then those that fit."""
+    return not tried[-1].reached, len(tried), _shortage(tried[-1])
+
+
+def _with_little(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
     """The same, on the way with plenty of memory or with little, in stages or with cores that take turns."""
     first = _attempts(start, kind, suppressions)
     if (fork := first[0].job.fork) is None:
@@ -96,7 +110,7 @@ def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[A
     in_turns = _attempts(start, kind, suppressions, partial(fork.again, in_turns=True))
     if of_stages or _shortage(in_turns[-1]) < _shortage(first[-1]):
         in_turns = or_tight(in_turns, True)
-    return min(found, in_turns, key=lambda tried: (not tried[-1].reached, len(tried), _shortage(tried[-1])))
+    return min(found, in_turns, key=_rank)
 
 
 def _attempts(
@@ -176,6 +190,7 @@ def _attempt(
         edited=list(start.edited),
         notes=list(start.notes),
         made=dict(start.made),
+        by_token=start.by_token,
         _kernel=start.kernel,
     )
     try:

@@ -11,12 +11,14 @@ from tl2npu.kernel.access import changes, touches
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.chains import Chain
-from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Operand, Scalar, Stmt, walk
 from tl2npu.passes.gpu.memory.landing import needs_own_tile, read_whole
 from tl2npu.passes.gpu.memory.layout import Layout, ToL1
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Line, Plan
 from tl2npu.passes.writing.statements import Names, expression, parse
+
+_F32 = "float32"
 
 
 class Assignment:
@@ -52,6 +54,8 @@ class Assignment:
         for use in self.layout.uses.values():
             for gemm in use.product:
                 self._gemm(gemm)
+        for last in self.layout.tokens:
+            self._token(last)
         for buffer in self.layout.uses:
             self._allocation(buffer)
         self.plan.apply()
@@ -169,6 +173,23 @@ class Assignment:
             args.append(f"init={init}")
         self.plan.replace(gemm.node, self._lines(f"T.gemm_v0({', '.join(args)})", gemm.node))
         self.job.change("TL132", gemm.node, f"gemm -> gemm_v0{f', init={init}' if init else ''}")
+
+    def _token(self, last: Stmt) -> None:
+        """A product of zeros that goes to the vector cores and back: the cube core makes it behind all others.
+
+        The multiplications of the cube core are in order: when the vector cores have the token, it has read their tiles.
+        """
+        gemm = next(stmt for stmt in reversed([*walk([last])]) if isinstance(stmt, Op) and stmt.op.name == "gemm")
+        ub, l1, l0c, back = (self.names.fresh(name) for name in ("token", "token_l1", "token_l0c", "token_back"))
+        tiles = ((ub, "shared", "float16"), (l1, "shared", "float16"), (l0c, "fragment", _F32), (back, "shared", _F32))
+        made = [f'{name} = T.alloc_{kind}([16, 16], "{dtype}")' for name, kind, dtype in tiles]
+        product = next(buffer for buffer, use in self.layout.uses.items() if gemm in use.product)
+        self.new_allocations.setdefault(product, []).extend(made)
+        outermost = self.layout.places[id(last)].parents[0].node
+        self.plan.before(outermost, self._lines(f"T.tile.fill({ub}, 0.0)", outermost))
+        around = f"T.copy({ub}, {l1})\nT.gemm_v0({l1}, {l1}, {l0c}, init=True)\nT.copy({l0c}, {back})\nT.tile.mul({back}, {back}, 0.0)"
+        self.plan.after(last.node, self._lines(around, last.node))
+        self.job.change("TL623", last.node, f"the vector cores wait for `{ub}` before they go on")
 
     def _allocation(self, buffer: Buffer) -> None:
         own = self.layout.homes[buffer]

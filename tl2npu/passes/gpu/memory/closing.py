@@ -1,8 +1,9 @@
 """Loops that hand tiles over in one direction only: the compiler does not order them (measured: g9_one_cv, g9_one_vc).
 
 Producer-to-consumer flags are all that is inserted; in a loop with both directions the cycle orders the two cores, in a
-loop with one the producer may overwrite a tile that was not taken yet. The repairs are those that were measured as
-right: an operand takes the way through UB (gx_tok), or the sum is taken in every iteration.
+loop with one the producer may overwrite a tile that was not taken yet. What closes it: an operand takes the way through
+UB (measured: gx_tok); a token, a small product that the cube core makes behind the others, goes to the vector cores and
+back; or, where there is no room for a token, the sum is taken in every iteration.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tl2npu.kernel.memory.chains import Chain
 from tl2npu.kernel.memory.roles import Site, Uses
-from tl2npu.kernel.model import Buffer, Loop, Stmt, walk
+from tl2npu.kernel.model import Buffer, Loop, Op, Stmt, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,6 @@ class Transfer:
     ``around``: the loop over tasks that the launch will become, if its grid is known at run time only.
     """
 
-    buffer: Buffer
     at: Stmt
     places: dict[int, Site]
     to_vector: bool
@@ -40,10 +40,11 @@ class Transfer:
 
 @dataclass(frozen=True, eq=False)
 class OpenLoop:
-    """A loop all of whose hand-overs go one way."""
+    """A loop all of whose hand-overs go one way; ``of_tasks``: it is not in the text yet."""
 
     loop: Loop
     to_vector: bool
+    of_tasks: bool
 
 
 def open_loop(transfers: Sequence[Transfer]) -> OpenLoop | None:
@@ -53,23 +54,38 @@ def open_loop(transfers: Sequence[Transfer]) -> OpenLoop | None:
         for depth, loop in enumerate(transfer.loops):
             ways = {other.to_vector for other in transfers if any(item is loop for item in other.loops)}
             if len(ways) == 1:
-                found.append((-depth, OpenLoop(loop, transfer.to_vector)))
+                of_tasks = any(loop is outer for outer in transfer.around)
+                found.append((-depth, OpenLoop(loop, transfer.to_vector, of_tasks)))
     return min(found, key=lambda item: item[0])[1] if found else None
 
 
 @dataclass(eq=False)
 class Closing:
-    """What was decided so far: tiles ``routed`` through UB, sums taken ``inside`` their loops, copies that ``stay``."""
+    """What was decided so far: tiles ``routed`` through UB, sums taken ``inside`` their loops, copies that ``stay``.
 
+    ``tokens``: the last statement with a gemm of every loop in which a token goes around; ``by_token``: there may be some.
+    """
+
+    by_token: bool = True
     routed: set[str] = field(default_factory=set)
     inside: set[str] = field(default_factory=set)
     stay: dict[str, Stmt] = field(default_factory=dict)
+    tokens: list[Stmt] = field(default_factory=list)
+
+    @property
+    def decisions(self) -> tuple[int, ...]:
+        """How many there are of each kind."""
+        return len(self.routed), len(self.inside), len(self.stay), len(self.tokens)
 
     def close(self, opened: OpenLoop, chains: Sequence[Chain], uses: dict[Buffer, Uses]) -> bool:
         """Decide on a repair of a loop; False if there is none left."""
         inner = {id(stmt) for stmt in walk(opened.loop.body)}
         if opened.to_vector:
             return self._route(opened.loop, inner, uses)
+        last = next((stmt for stmt in reversed(opened.loop.body) if _multiplies(stmt)), None)
+        if self.by_token and last is not None and not opened.of_tasks:
+            self.tokens.append(last)
+            return True
         for chain in chains:
             outside = id(chain.anchor) not in inner
             if outside and any(id(gemm) in inner for gemm in chain.gemms) and chain.buffer.name not in self.inside:
@@ -91,3 +107,7 @@ class Closing:
         self.routed.add(buffer.name)
         self.stay[buffer.name] = loop
         return True
+
+
+def _multiplies(stmt: Stmt) -> bool:
+    return any(isinstance(inner, Op) and inner.op.name == "gemm" for inner in walk([stmt]))

@@ -30,12 +30,13 @@ def assign(job: Job) -> None:
             raise
         job.restore(*before)  # the way through UB may be what orders a loop
         layout = _settle(job)
+    job.has_token = bool(layout.tokens)
     Assignment(job, layout).write()
 
 
 def _settle(job: Job) -> Layout:
     """Repeat the layout until every loop that hands tiles over does so in both directions (measured: g9_*)."""
-    closing = Closing()
+    closing = Closing(job.by_token)
     around = _task_loop(job)
     layouts: list[Layout] = []
 
@@ -43,7 +44,7 @@ def _settle(job: Job) -> Layout:
         layouts[:] = [lay_out(job, closing)]
         return _repaired(layouts[0], closing, around)
 
-    until_settled(job, step, lambda: (len(closing.routed), len(closing.inside), len(closing.stay)))
+    until_settled(job, step, lambda: closing.decisions)
     return layouts[0]
 
 
@@ -53,24 +54,25 @@ def _repaired(layout: Layout, closing: Closing, around: tuple[Loop, ...]) -> boo
     if forced:
         closing.routed |= forced
         return True
-    transfers = [Transfer(item.buffer, item.anchor, layout.places, False, around) for item in layout.to_l1]
+    transfers = [Transfer(item.anchor, layout.places, False, around) for item in layout.to_l1]
     transfers += [
-        Transfer(chain.buffer, chain.anchor, layout.places, True, around)
+        Transfer(chain.anchor, layout.places, True, around)
         for chain in layout.chains
         if layout.homes[chain.buffer].ub
     ]
     transfers += [
-        Transfer(copy.src.buffer, copy, layout.places, True, around)
+        Transfer(copy, layout.places, True, around)
         for buffer, use in layout.uses.items()
         if layout.homes[buffer].l0c and not layout.homes[buffer].ub
         for copy in use.copied_out
     ]
     transfers += [
-        Transfer(buffer, copy, layout.places, False, around)
+        Transfer(copy, layout.places, False, around)
         for buffer, use in layout.uses.items()
         if layout.homes[buffer].l1 and not layout.homes[buffer].ub
         for copy in use.copied_in
     ]
+    transfers += [Transfer(last, layout.places, True, around) for last in closing.tokens]
     loop = open_loop(transfers)
     if loop is None:
         return False

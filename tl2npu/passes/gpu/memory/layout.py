@@ -16,7 +16,7 @@ from tl2npu.passes.job import Job
 
 @dataclass(eq=False)
 class Layout:
-    """The homes, the chains of products and the copies to L1 of one kernel."""
+    """The homes, the chains of products, the copies to L1 and the tokens of one kernel."""
 
     kernel: Kernel
     late: Late
@@ -26,6 +26,7 @@ class Layout:
     chains: list[Chain] = field(default_factory=list)
     loaded_twice: dict[Buffer, None] = field(default_factory=dict)
     to_l1: list[ToL1] = field(default_factory=list)
+    tokens: list[Stmt] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,9 @@ class ToL1:
 def lay_out(job: Job, closing: Closing) -> Layout:
     kernel = job.kernel
     found = uses(kernel)
-    layout = Layout(kernel, job.late, found, homes(found, frozenset(closing.routed)), sites(kernel))
+    layout = Layout(
+        kernel, job.late, found, homes(found, frozenset(closing.routed)), sites(kernel), tokens=closing.tokens
+    )
     trips = TripCounts(kernel, job.file.evaluator)
     chains = Chains(kernel, layout.places, trips, frozenset(closing.inside))
     for buffer, use in found.items():
