@@ -82,7 +82,7 @@ def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[A
     if not found[0].job.has_token or (found[-1].reached and not _misfits(found[-1])):
         return found
     without = _with_little(replace(start, by_token=False), kind, suppressions)
-    return min(found, without, key=_rank)
+    return min(without, found, key=_rank)
 
 
 def _rank(tried: list[Attempt]) -> tuple[bool, int, tuple[int, float]]:

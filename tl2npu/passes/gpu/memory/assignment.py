@@ -177,7 +177,7 @@ class Assignment:
     def _token(self, last: Stmt) -> None:
         """A product of zeros that goes to the vector cores and back: the cube core makes it behind all others.
 
-        The multiplications of the cube core are in order: when the vector cores have the token, it has read their tiles.
+        Its multiplications are in order: when the vector cores have the token, it has read their tiles.
         """
         gemm = next(stmt for stmt in reversed([*walk([last])]) if isinstance(stmt, Op) and stmt.op.name == "gemm")
         ub, l1, l0c, back = (self.names.fresh(name) for name in ("token", "token_l1", "token_l0c", "token_back"))
@@ -185,9 +185,12 @@ class Assignment:
         made = [f'{name} = T.alloc_{kind}([16, 16], "{dtype}")' for name, kind, dtype in tiles]
         product = next(buffer for buffer, use in self.layout.uses.items() if gemm in use.product)
         self.new_allocations.setdefault(product, []).extend(made)
-        outermost = self.layout.places[id(last)].parents[0].node
+        outermost = [*self.layout.places[id(last)].parents, last][0].node
         self.plan.before(outermost, self._lines(f"T.tile.fill({ub}, 0.0)", outermost))
-        around = f"T.copy({ub}, {l1})\nT.gemm_v0({l1}, {l1}, {l0c}, init=True)\nT.copy({l0c}, {back})\nT.tile.mul({back}, {back}, 0.0)"
+        around = (
+            f"# the vector cores wait until the cube core has read their tiles\nT.copy({ub}, {l1})\n"
+            f"T.gemm_v0({l1}, {l1}, {l0c}, init=True)\nT.copy({l0c}, {back})\nT.tile.mul({back}, {back}, 0.0)"
+        )
         self.plan.after(last.node, self._lines(around, last.node))
         self.job.change("TL623", last.node, f"the vector cores wait for `{ub}` before they go on")
 

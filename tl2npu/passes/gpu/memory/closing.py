@@ -40,11 +40,10 @@ class Transfer:
 
 @dataclass(frozen=True, eq=False)
 class OpenLoop:
-    """A loop all of whose hand-overs go one way; ``of_tasks``: it is not in the text yet."""
+    """A loop all of whose hand-overs go one way."""
 
     loop: Loop
     to_vector: bool
-    of_tasks: bool
 
 
 def open_loop(transfers: Sequence[Transfer]) -> OpenLoop | None:
@@ -54,8 +53,7 @@ def open_loop(transfers: Sequence[Transfer]) -> OpenLoop | None:
         for depth, loop in enumerate(transfer.loops):
             ways = {other.to_vector for other in transfers if any(item is loop for item in other.loops)}
             if len(ways) == 1:
-                of_tasks = any(loop is outer for outer in transfer.around)
-                found.append((-depth, OpenLoop(loop, transfer.to_vector, of_tasks)))
+                found.append((-depth, OpenLoop(loop, transfer.to_vector)))
     return min(found, key=lambda item: item[0])[1] if found else None
 
 
@@ -63,7 +61,7 @@ def open_loop(transfers: Sequence[Transfer]) -> OpenLoop | None:
 class Closing:
     """What was decided so far: tiles ``routed`` through UB, sums taken ``inside`` their loops, copies that ``stay``.
 
-    ``tokens``: the last statement with a gemm of every loop in which a token goes around; ``by_token``: there may be some.
+    ``tokens``: the last statement with a gemm of every loop in which a token goes around, if ``by_token`` allows any.
     """
 
     by_token: bool = True
@@ -83,7 +81,7 @@ class Closing:
         if opened.to_vector:
             return self._route(opened.loop, inner, uses)
         last = next((stmt for stmt in reversed(opened.loop.body) if _multiplies(stmt)), None)
-        if self.by_token and last is not None and not opened.of_tasks:
+        if self.by_token and last is not None:
             self.tokens.append(last)
             return True
         for chain in chains:

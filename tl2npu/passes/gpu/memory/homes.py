@@ -56,9 +56,7 @@ def _repaired(layout: Layout, closing: Closing, around: tuple[Loop, ...]) -> boo
         return True
     transfers = [Transfer(item.anchor, layout.places, False, around) for item in layout.to_l1]
     transfers += [
-        Transfer(chain.anchor, layout.places, True, around)
-        for chain in layout.chains
-        if layout.homes[chain.buffer].ub
+        Transfer(chain.anchor, layout.places, True, around) for chain in layout.chains if layout.homes[chain.buffer].ub
     ]
     transfers += [
         Transfer(copy, layout.places, True, around)
