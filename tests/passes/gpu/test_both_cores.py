@@ -73,6 +73,29 @@ T.copy(x, O)
     assert "b_rows[:32]" in new
 
 
+def test_vectors_of_rows_and_columns_that_are_made_element_by_element() -> None:
+    """Each core makes all of the vector, and copies its rows wherever they are read next."""
+    params = PARAMS.replace('B: T.Tensor((64,), "float32")', 'B: T.Tensor((64, 3), "float32")')
+    body = """x = T.alloc_fragment((64, 64), "float32")
+b = T.alloc_shared((64,), "float32")
+T.copy(X, x)
+for k in T.serial(3):
+    for i in T.Parallel(64):
+        b[i] = B[i, k]
+    for i, j in T.Parallel(64, 64):
+        x[i, j] = x[i, j] + b[i] - b[j]
+    for i in T.Parallel(64):
+        b[i] = b[i] * 0.5
+    for i, j in T.Parallel(64, 64):
+        x[i, j] = x[i, j] * b[i]
+T.copy(x, O)
+"""
+    inputs = {**_inputs(), "B": RNG.standard_normal((64, 3)).astype(np.float32)}
+    new = agree(gpu_file(params, body, jit="@tilelang.jit", launch="T.Kernel(1, threads=128) as bx"), inputs)
+    assert "threads=2" in new
+    assert new.count("T.copy(b[vid * 32 : vid * 32 + 32], b_rows[:32])") == 2
+
+
 def test_each_core_adds_its_rows() -> None:
     body = """b = T.alloc_shared((64,), "float32")
 T.copy(B, b)

@@ -276,7 +276,10 @@ def sibling(name: str) -> types.ModuleType:
 
 
 def first_configuration(compiler: Compiler) -> Callable[..., Any]:
-    """In place of ``tilelang.autotune``: kernels get the first configuration, which is compiled and not timed."""
+    """In place of ``tilelang.autotune``: kernels get the first configuration, which is compiled and not timed.
+
+    A function that makes them gets what the tuner gives it: two tuples (tilelang-ascend 95acbd7f, tuner.py:299).
+    """
 
     def autotune(func: Any = None, *args: Any, configs: Any = None, **kwargs: Any) -> Any:
         if callable(func):
@@ -284,7 +287,7 @@ def first_configuration(compiler: Compiler) -> Callable[..., Any]:
 
         def decorate(inner: Any) -> Any:
             def call(*args: Any, **kwargs: Any) -> Any:
-                choices = configs(*args, **kwargs) if callable(configs) else configs
+                choices = configs(args, tuple(sorted(kwargs.items()))) if callable(configs) else configs
                 given = inspect.signature(inner).bind_partial(*args, **kwargs).arguments
                 chosen = {key: value for key, value in (choices[0] if choices else {}).items() if key not in given}
                 compiler.note("of autotuned kernels the first configuration is compiled")

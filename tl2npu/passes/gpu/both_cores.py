@@ -26,6 +26,7 @@ from tl2npu.kernel.access import Access, accesses
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.memory.roles import Site, sites
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
     Branch,
@@ -254,25 +255,30 @@ class _Words:
 
     def give_rows(self) -> None:
         """Copy a core's part of a vector to a tile of its own, where elements of the vector belong to rows."""
+        where = sites(self.job.kernel) if self.rows else {}
         for buffer, places in self.rows.items():
             every = ((stmt, access) for stmt in self.job.kernel.walk() for access in accesses(stmt))
             found = [(stmt, access) for stmt, access in every if access.operand.buffer is buffer]
             writers = [stmt for stmt, access in found if access.writes]
-            if len(writers) != 1 or not isinstance(writers[0], (Copy, Op)):
+            reading = {id(place) for place in places}
+            readers = [stmt for stmt, access in found if id(access.operand.node) in reading]
+            last = _written(where, writers, readers)
+            if not last:
                 continue
             bare, half = (_half(buffer.shape_nodes[0], bare=bare) for bare in (True, False))
-            start, line = f"{self.vid()} * {half}", writers[0].node
+            start = f"{self.vid()} * {half}"
             self.parts[buffer] = name = Names(self.job).fresh(f"{buffer.name}_rows")
             text = f"T.copy({buffer.name}[{start} : {start} + {bare}], {name}[: {bare}])"
-            if _is_index(writers[0]):
+            if _is_index(writers[0]) and len(writers) == 1:
                 text = f"T.tile.arith_progression({name}, {start}, 1, {bare})"
-                if {id(access.operand.node) for _, access in found if access.reads} <= {id(place) for place in places}:
+                if {id(access.operand.node) for _, access in found if access.reads} <= reading:
                     self.unread.add(buffer)
-            kept = [] if buffer in self.unread else [line]
-            self.edits.replace_many(line, [*kept, *parse(self.job, text, line)])
+            for stmt in last:
+                kept = [] if buffer in self.unread else [stmt.node]
+                self.edits.replace_many(stmt.node, [*kept, *parse(self.job, text, stmt.node)])
             for place in places:
                 self.edits.replace(place, place.with_changes(value=cst.Name(name)))
-            self.job.change("TL108", line, f"`{name}`: each vector core's part of `{buffer.name}`")
+            self.job.change("TL108", last[0].node, f"`{name}`: each vector core's part of `{buffer.name}`")
 
     def take_out(self, whole: set[Buffer]) -> list[str]:
         """Take the allocations of tiles out of the launch; their text."""
@@ -297,6 +303,23 @@ def _is_halved(job: Job, stmt: Op) -> bool:
     compiler = COMPILERS.get(str(job.options.ascend_version), DEFAULT_COMPILER)
     pto = any(isinstance(target, str) and "pto" in target for target in job.located.targets)
     return pto or compiler.adapts_to_vid(stmt.op.name)
+
+
+def _written(where: dict[int, Site], writers: Sequence[Stmt], readers: Sequence[Stmt]) -> list[Stmt]:
+    """The statements behind which a vector has its value, beside those that read it; none if one of them does both."""
+    chains = {id(stmt): [*where[id(stmt)].parents, stmt] for stmt in (*writers, *readers)}
+    depth = 0
+    while len({id(chain[depth]) for chain in chains.values()}) == 1 and all(len(c) > depth + 1 for c in chains.values()):
+        depth += 1
+    changing, reading = ({id(chains[id(stmt)][depth]) for stmt in some} for some in (writers, readers))
+    if changing & reading:
+        return []
+    body = [s for s in where[id(chains[id(writers[0])][depth])].body if id(s) in changing | reading] if writers else []
+    return [
+        stmt  # in a loop, what is read first is what was written last
+        for stmt, following in zip(body, [*body[1:], *body[:1]], strict=True)
+        if id(stmt) in changing and id(following) in reading
+    ]
 
 
 def _roots(split: _Split, stmt: Stmt, item: Range) -> Iterator[cst.CSTNode]:
