@@ -309,7 +309,7 @@ def _written(where: dict[int, Site], writers: Sequence[Stmt], readers: Sequence[
     """The statements behind which a vector has its value, beside those that read it; none if one of them does both."""
     chains = {id(stmt): [*where[id(stmt)].parents, stmt] for stmt in (*writers, *readers)}
     depth = 0
-    while len({id(chain[depth]) for chain in chains.values()}) == 1 and all(len(c) > depth + 1 for c in chains.values()):
+    while all(chain[depth + 1 :] and chain[depth] is chains[id(readers[0])][depth] for chain in chains.values()):
         depth += 1
     changing, reading = ({id(chains[id(stmt)][depth]) for stmt in some} for some in (writers, readers))
     if changing & reading:

@@ -33,6 +33,8 @@ class OneType(Work):
             floats = element_types.is_float(value.dtype) and element_types.is_float(target)
             value = value.args[0] if floats else value  # rounded once, to the type that is stored
         dtype = element_types.computed(value.dtype, target)
+        if value.kind == "load" and element_types.plain(value.dtype) == element_types.plain(target):
+            dtype = value.dtype  # nothing is computed
         if target == dtype == "float32":
             self.unrounded += [
                 (self.stmt.node, show(part), element_types.text_of(part.dtype)) for part in self.rounded(value)
