@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import ast
+import random
+import warnings
 from pathlib import Path
 
 import black
 import pytest
 
 from tl2npu.source.layout import relayout
-from tl2npu.source.layout_units import cut, laid_out, new_in
+from tl2npu.source.layout_units import cut, is_certain, laid_out, new_in
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 TEXTS = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.glob("*/*/after.py"))[::3]]
@@ -82,6 +85,105 @@ def test_parts_of_the_fixtures_are_laid_out_as_the_whole_would_be() -> None:
         result = laid_out(after, new_in(after, before), formatted)
         assert result is not None
         assert "".join(result.get(number, unit.text) for number, unit in enumerate(after)) == formatted(loose)
+
+
+def certain(text: str) -> list[int]:
+    units = cut(text)
+    return [number for number in range(len(units)) if is_certain(units, number, 88)]
+
+
+WORDS = [*"abc", "x.y", "T.copy", "return", "not", "yield", "12", "1.5", "1e-3", "0x1F", "1E5", '"s"', "'s'", 'f"s"']
+OPERATORS = [*"+-*/%@<|&=:", "**", "//", "==", "<<", "->"]
+
+
+class Drawn:
+    """Statements, most of them in black's layout but for one place or two."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+
+    def pick(self, usual: str, *others: str) -> str:
+        return self.chance.choice(others) if self.chance.random() < 0.04 else usual
+
+    def several(self, depth: int) -> str:
+        found = [self.value(depth) for _ in range(self.chance.randrange(4))]
+        return self.pick(", ", ",", " , ").join(found) + self.pick("", ",", ", ", " ")
+
+    def value(self, depth: int) -> str:
+        kind = self.chance.randrange(9) if depth else 8
+        if kind < 2:
+            return f"{self.callee()}{self.pick('', ' ')}({self.several(depth - 1)})"
+        if kind < 4:
+            return f"{self.callee()}{self.pick('', ' ')}[{self.value(depth - 1)}, {self.value(depth - 1)}]"
+        if kind < 6:
+            space = self.pick(" ", "", "  ")
+            return f"{self.value(depth - 1)}{space}{self.chance.choice(OPERATORS)}{space}{self.value(depth - 1)}"
+        if kind == 6:
+            return self.chance.choice(["(%s)", "[%s]", "f(x=%s)", "-%s", "(a, %s)", "b * (%s)"]) % self.value(depth - 1)
+        return self.chance.choice(WORDS if self.chance.random() < 0.2 else WORDS[:5])
+
+    def callee(self) -> str:
+        return self.pick(self.chance.choice(WORDS[:5]), "not", "return", "yield")
+
+    def statement(self) -> str:
+        value, head = (
+            self.value(3),
+            self.chance.choice(["", "", "x = ", "return ", "if ", "with ", "for x in ", "a += "]),
+        )
+        end = self.chance.choice(["", " as y", " as (x, y)", " as (x)"]) if head == "with " else ""
+        return head + value + (end + ":\n    pass" if head.startswith(("if", "with", "for")) else "")
+
+
+def parses(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse("def f():\n    " + text.replace("\n", "\n    "))
+    except SyntaxError:
+        return False
+    return True
+
+
+def test_black_leaves_alone_what_it_is_not_asked_about() -> None:
+    drawn = Drawn(5)
+    body = [line for _ in range(6000) if parses(line := drawn.statement())]
+    units = cut("def f():\n    x\n" + "".join("    " + line.replace("\n", "\n    ") + "\n    x\n" for line in body))
+    kept = [unit.text for n, unit in enumerate(units) if unit.depth == 1 and is_certain(units, n, 88)]
+    assert len(set(kept)) > 500
+    text = "def f():\n    x\n" + "".join(line + "        x\n" * line.endswith(":\n") for line in dict.fromkeys(kept))
+    assert formatted(text) == text
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*/*/before.py"))[::8], ids=lambda path: path.parent.name)
+def test_nor_in_whole_files(path: Path) -> None:
+    units = cut(path.read_text(encoding="utf-8"))
+    numbers = [number for number in range(len(units)) if is_certain(units, number, 88)]
+    assert numbers
+    assert laid_out(units, numbers, formatted) == {number: units[number].text for number in numbers}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import a\nx = 1\n",
+        '"""Doc."""\nx = 1\n',
+        "if a:\n\n\n    x = 1\n",
+        "def f():\n    y = 1\nx = 1\n",
+        "if a:\n    def f():\n        y = 1\nx = 1\n",
+        "try:\n    a\nfinally:\n    def f():\n        y = 1\nx = 1\n",
+        "if a:\n  x = 1\n",
+        "y = 1\n\n\n\nx = 1\n",
+        "y = 1\nx = f(a=1, b= 2)\n",
+        "y = 1\nx = (a + b)\n",
+        "y = 1\nx = y=1\n",
+        "y = 1\nx = f(a, )\n",
+        'y = 1\nx = f("' + "a" * 80 + '", 1)\n',
+    ],
+)
+def test_what_black_may_have_to_do_with_is_not_certain(text: str) -> None:
+    assert formatted(text) != text
+    units = cut(text)
+    assert not any("x = " in units[number].text for number in certain(text))
 
 
 def test_each_branch_of_a_long_chain_needs_each_one_before_it_once() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tl2npu.source.layout_units import cut, laid_out, new_in
+from tl2npu.source.layout_units import Unit, cut, is_certain, laid_out, new_in
 from tl2npu.source.pyproject import nearest_pyproject, tool_table
 
 Trees = tuple[ast.Module | None, ast.Module | None]
@@ -61,10 +61,11 @@ def _laid_out(old: str, new: str, settings: dict[str, Any], trees: Trees) -> str
         before, after = cut(old, trees[0]), cut(new, trees[1])
         gone, come = new_in(before, after), new_in(after, before)
         telling = [number for number, unit in enumerate(before) if unit.text.strip() != "else:"]  # formatters differ
-        asked = laid_out(before, _sample(gone, telling), format_text)
+        length = settings.get("line_length", 88)
+        asked = laid_out(before, _doubtful(before, _sample(gone, telling), length), format_text)
         if asked is not None and any(before[number].text != text for number, text in asked.items()):
             return new
-        done = laid_out(after, come, format_text) if asked is not None else None
+        done = laid_out(after, _doubtful(after, come, length), format_text) if asked is not None else None
         if done is not None:
             kept = {unit.text.strip("\n") for unit in before}
             result = {
@@ -80,6 +81,10 @@ def _sample(gone: Sequence[int], others: Sequence[int]) -> list[int]:
     """Statements that go, and some from all over the file."""
     step = max(1, len(others) // _ENOUGH)
     return sorted({*gone, *others[::step]})
+
+
+def _doubtful(units: Sequence[Unit], numbers: Sequence[int], length: int) -> list[int]:
+    return [number for number in numbers if not is_certain(units, number, length)]
 
 
 def _may_be_blacks(text: str, settings: dict[str, Any]) -> bool:

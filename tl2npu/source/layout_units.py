@@ -16,6 +16,23 @@ _PLAIN_BLOCKS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.With, 
 _WORD = re.compile(r"^[ \t]*(?:[rRbBuUfF]{1,2}(?=[\"']))?(\w+|[^\s#\w])", re.MULTILINE)
 _FIRST = re.compile(r"^([ \t]*)[^\s#]", re.MULTILINE)  # line of code
 _FUNCTION = re.compile(r"^[ \t]*def\b", re.MULTILINE)
+# What black leaves alone if it fits on the line: strings are taken for a number, then each pair of brackets, the
+# innermost first, is taken away (the groups: for a number), and the rest must be a statement.
+_STRING = re.compile(r'(?<!\w)"[^"\\\n]*"')
+_NAME = r"(?!(?:return|not|yield|del|await|assert|raise)\b)[A-Za-z_]\w*"
+_TERM = rf"-?(?:{_NAME}(?:\.{_NAME})*|\d+(?:\.\d+)?(?:e-?\d+)?)"
+_VALUE = rf"{_TERM}(?: (?:[-+*/%&|<>@]|//|<<|>>|[<>=!]=) {_TERM})*"
+_GIVEN = rf"(?:{_NAME}=)?{_VALUE}"
+_BRACKETS = re.compile(
+    rf"(?<=\w)(?:\((?:{_GIVEN}(?:, {_GIVEN})*)?\)|\[{_VALUE}(?:, {_VALUE})*\])"
+    rf"|(?:(?<=[(=])|(?<=, ))(?:(\()(?:{_VALUE}(?:, {_VALUE})+|{_VALUE},)\)|(\[){_VALUE}(?:, {_VALUE})*\])"
+    rf"|(?<= [-+*/%@] )(\(){_VALUE}\)"
+)
+_PLAIN = re.compile(
+    rf"\n? *(?:(?:{_TERM} [-+*/]?= )?(?!\d){_VALUE}|return {_NAME}|(?:if|while) {_VALUE}:|else:"
+    rf"|for {_NAME}(?:, {_NAME})* in {_VALUE}:|with {_VALUE}(?: as (?:{_NAME}|\({_NAME}(?:, {_NAME})+\)))?:)\n"
+)
+_FLOW = ("with", "for", "while", "if", "elif", "else")
 _SPECIAL = frozenset("import from class def async try match \" ' @".split())
 
 
@@ -116,6 +133,25 @@ def _pairs(units: Sequence[Unit]) -> Iterable[tuple[str, str]]:
     return zip(["", *texts], texts, strict=False)
 
 
+def is_certain(units: Sequence[Unit], number: int, line_length: int) -> bool:
+    """True for a line of names, calls and operators that black leaves alone, with the blank lines above it."""
+    above, unit = units[number - 1], units[number]
+    line = unit.text.lstrip("\n")
+    if number == 0 or len(line) > line_length + 1 or not line.isascii():
+        return False
+    if len(line) - len(line.lstrip(" ")) != 4 * unit.depth or (above.opens and line != unit.text):
+        return False
+    ended = {number - 1} if above.opens else {*above.blocks}.difference(unit.blocks)
+    if any(_first_word(units[head].text) not in _FLOW for head in ended):
+        return False
+    if not above.opens and _first_word(above.text) in (*_SPECIAL, *_FLOW):
+        return False
+    text, found = _STRING.sub("0", unit.text), 1
+    while found:
+        text, found = _BRACKETS.subn(lambda brackets: "0" if brackets.lastindex else "", text)
+    return _PLAIN.fullmatch(text) is not None
+
+
 def laid_out(
     units: Sequence[Unit], numbers: Collection[int], format_text: Callable[[str], str]
 ) -> dict[int, str] | None:
@@ -135,7 +171,7 @@ def laid_out(
     texts = [
         units[number].text if number in numbers else _stub(units[number], near=number in above) for number in chosen
     ]
-    result = cut(format_text("".join(texts)))
+    result = cut(format_text("".join(texts).lstrip("\n")))
     if len(result) != len(chosen) + (len(units) - 1 not in wanted):  # `cut` always makes a last unit
         return None
     return {number: result[at].text for at, number in enumerate(chosen) if number in numbers}
@@ -146,7 +182,8 @@ def _stub(unit: Unit, near: bool) -> str:
     found = _FIRST.search(unit.text)
     if found is None:
         return unit.text
-    indent, word = found[1], _first_word(unit.text)
+    blank = len(unit.text) - len(unit.text.lstrip("\n"))
+    indent, word = "\n" * blank + found[1], _first_word(unit.text)
     if not unit.opens:
         return unit.text if word in _SPECIAL else f"{indent}pass\n"
     if word == "def" or (word == "@" and _FUNCTION.search(unit.text)):

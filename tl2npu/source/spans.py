@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import libcst as cst
 
-from tl2npu.source.tree import child_fields
+from tl2npu.source.tree import child_fields, remembered
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _MARK = "__tl2npu_mark__"
@@ -69,9 +69,12 @@ def _span(
     before, found, after = _print(module, marked, indent).partition(_MARK)
     if not found:
         return base
-    whole = _print(module, statement, indent)
+    printed = _printed(statement)
+    if indent not in printed:
+        printed[indent] = tuple(_print(module, statement, indent, decorators=shown) for shown in (True, False))
+    whole, bare = printed[indent]
     text = whole[len(before) : len(whole) - len(after)]
-    anchor = len(whole) - len(_print(module, statement, indent, decorators=False))
+    anchor = len(whole) - len(bare)
     above = parents.get(id(statement))
     keyword = 2 if isinstance(above, cst.If) and above.orelse is statement else 0  # `elif` is printed as `if`
     line, column = _move(whole, anchor, len(before), base.line, base.column + keyword)
@@ -103,6 +106,12 @@ def _indent(module: cst.Module, statement: Statement, parents: Mapping[int, cst.
             blocks.append(module.default_indent if above.indent is None else above.indent)
         above = parents.get(id(above))
     return "".join(reversed(blocks))
+
+
+@remembered
+def _printed(_statement: cst.CSTNode) -> dict[str, tuple[str, ...]]:
+    """The head of a statement with and without decorators, by its indentation: many nodes of one are asked for."""
+    return {}
 
 
 def _print(module: cst.Module, statement: cst.CSTNode, indent: str, decorators: bool = True) -> str:
