@@ -29,7 +29,7 @@ _BRACKETS = re.compile(
     rf"|(?<= [-+*/%@] )(\(){_VALUE}\)"
 )
 _PLAIN = re.compile(
-    rf"\n? *(?:(?:{_TERM} [-+*/]?= )?(?!\d){_VALUE}|return {_NAME}|(?:if|while) {_VALUE}:|else:"
+    rf"\n? *(?:(?!\d)(?:{_TERM} [-+*/]?= )?{_VALUE}|return {_NAME}|(?:if|while) {_VALUE}:|else:"
     rf"|for {_NAME}(?:, {_NAME})* in {_VALUE}:|with {_VALUE}(?: as (?:{_NAME}|\({_NAME}(?:, {_NAME})+\)))?:)\n"
 )
 _FLOW = ("with", "for", "while", "if", "elif", "else")

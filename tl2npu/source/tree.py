@@ -23,7 +23,18 @@ ResultT = TypeVar("ResultT")
 
 _TEXT = (str, bool, int)
 
-_fields: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+
+class _Fields(dict[type[cst.CSTNode], tuple[str, ...]]):
+    def __missing__(self, kind: type[cst.CSTNode]) -> tuple[str, ...]:
+        names = (
+            field.name
+            for field in dataclasses.fields(kind)
+            if field.name not in _SKIPPED and not field.name.startswith("whitespace_") and field.type not in _TEXT
+        )
+        return self.setdefault(kind, tuple(names))
+
+
+_fields = _Fields()
 
 
 class SubclassesOf(dict[type, bool]):
@@ -105,21 +116,13 @@ HOLDS_LINES = SubclassesOf(
 
 def child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     """The fields of a node class that can hold something other than whitespace and punctuation, in class order."""
-    try:
-        return _fields[kind]
-    except KeyError:
-        names = tuple(
-            field.name
-            for field in dataclasses.fields(kind)
-            if field.name not in _SKIPPED and not field.name.startswith("whitespace_") and field.type not in _TEXT
-        )
-        return _fields.setdefault(kind, names)
+    return _fields[kind]
 
 
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     """Child nodes in field order (decorators of a function come after its body), without whitespace."""
     found: list[cst.CSTNode] = []
-    for name in child_fields(type(node)):
+    for name in _fields[type(node)]:
         value = getattr(node, name)
         kind = type(value)
         if kind is tuple or kind is list:
@@ -162,7 +165,7 @@ def walk(node: cst.CSTNode, without: Container[int] = ()) -> Iterator[cst.CSTNod
             yield from _line_nodes(current)
             continue
         yield current
-        if fields.get(kind) != ():
+        if fields[kind]:
             below = children(current)
             if without:
                 below = [child for child in below if id(child) not in without]
@@ -179,7 +182,7 @@ def _line_nodes(line: cst.CSTNode) -> list[cst.CSTNode]:
     while stack:
         current = stack.pop()
         found.append(current)
-        if _fields.get(type(current)) != ():
+        if _fields[type(current)]:
             below = children(current)
             below.reverse()
             stack += below
@@ -234,12 +237,11 @@ def _names_of_part(node: cst.CSTNode) -> list[cst.Name]:
     stack = [node]
     while stack:
         current = stack.pop()
-        kind = type(current)
         if type(current) is cst.Name:
             found.append(current)
         elif type(current) is cst.Attribute or type(current) is cst.Arg:
             stack.append(current.value)
-        elif _fields.get(kind) != ():
+        elif _fields[type(current)]:
             below = children(current)
             below.reverse()
             stack += below
