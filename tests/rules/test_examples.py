@@ -88,7 +88,7 @@ def on_a_device(page: Rule, example: Example) -> FileResult:
         machine = Machine(Path(folder))
         patch.setenv("PATH", machine.environment["PATH"])
         patch.setenv("TL2NPU_STANDIN", fault)
-        seconds = 8.0 if fault.startswith("hang") else 20.0
+        seconds = 4.0 if fault.startswith("hang") else 20.0
         settings = Settings(backend=replace(backend, python=str(machine.python)), timeout=seconds)
         with children_in_copies({str(machine.python): machine.modules}):
             return migrate_verified(example.text, f"{folder}/{page.code.lower()}.py", Options(), settings)
