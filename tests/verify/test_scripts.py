@@ -163,7 +163,7 @@ def _wait_for_end(pid: int) -> None:
 def test_the_time_of_a_kernel_is_its_own() -> None:
     multiply = "            T.tile.mul(x, x, factor)\n"
     slow = MIGRATED.replace(multiply, multiply + "            for _ in T.serial(10 ** 8):\n    " + multiply)
-    result = by_script(SCRIPT, slow, copied, timeout=3.0)
+    result = by_script(SCRIPT, slow, copied, timeout=1.5)
     assert not result.ok
     found = next(d for d in result.diagnostics if d.code == "TL911")
     assert found.kernel == "scale.main"
@@ -181,7 +181,7 @@ LONG = (
 @pytest.mark.parametrize("calls", [(), (Call("scale", {"rows": 64}),)], ids=["script", "call"])
 def test_a_call_that_is_small_enough_is_named(calls: tuple[Call, ...]) -> None:
     """Where the time is used up: the same factory with other arguments, which is verified."""
-    result = by_script(LONG, LONG, copied, timeout=2.0, calls=calls)
+    result = by_script(LONG, LONG, copied, timeout=1.0, calls=calls)
     found = next(d for d in result.diagnostics if d.code == "TL911")
     option = re.search(r'^use `--args "([^"]+)"`, which is small enough', found.help)
     assert option is not None, found
