@@ -368,7 +368,7 @@ def _is_row(operand: Operand) -> bool:
     return dims is not None and len(dims) > 1 and dims[0].is_point and not dims[-1].is_point
 
 
-def _is_index(stmt: Copy | Op) -> bool:
+def _is_index(stmt: Stmt) -> bool:
     """The vector ``0, 1, 2, ...`` is made."""
     if not isinstance(stmt, Op) or stmt.op.name != "tile.createvecindex":
         return False
