@@ -77,12 +77,12 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
 
 
 def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
-    """The same, with a token where cores have to wait, if there is room for one."""
+    """The same, with sums that stay in L0C by products of zeros (TL623, TL624), if there is room for them."""
     found = _with_little(start, kind, suppressions)
-    if not found[0].job.has_token or (found[-1].reached and not _misfits(found[-1])):
+    if not found[0].job.has_zeros or (found[-1].reached and not _misfits(found[-1])):
         return found
-    without = _with_little(replace(start, by_token=False), kind, suppressions)
-    return min(without, found, key=_rank)
+    without = _with_little(replace(start, by_zeros=False), kind, suppressions)
+    return min(*((found, without) if found[-1].reached else (without, found)), key=_rank)
 
 
 def _rank(tried: list[Attempt]) -> tuple[bool, int, tuple[int, float]]:
@@ -190,7 +190,7 @@ def _attempt(
         edited=list(start.edited),
         notes=list(start.notes),
         made=dict(start.made),
-        by_token=start.by_token,
+        by_zeros=start.by_zeros,
         _kernel=start.kernel,
     )
     try:

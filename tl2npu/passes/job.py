@@ -63,7 +63,7 @@ class Job:
     these must do.
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
     to their sums as late as may be. ``in_turns``: the cores are to take turns, without stages; ``staged``: a loop over
-    both has some. ``by_token``: a token may order them, ``has_token``: it does. ``fork``: where memory and stages first
+    both has some. ``by_zeros``: a token may order them, ``has_zeros``: it does. ``fork``: where memory and stages first
     matter, None before.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
@@ -84,8 +84,8 @@ class Job:
     tight: bool = False
     in_turns: bool = False
     staged: bool = False
-    by_token: bool = True
-    has_token: bool = False
+    by_zeros: bool = True
+    has_zeros: bool = False
     fork: Fork | None = None
     users: Users | None = None
     targets: tuple[object, ...] | None = None

@@ -22,7 +22,8 @@ from tl2npu.kernel.ranges.trip_count import TripCounts
 class Chain:
     """``gemms`` in text order; the first starts with ``init`` (source text). The sum is complete after ``anchor``.
 
-    ``zero`` is the fill that ``init`` makes superfluous. ``added``: the sum belongs to what the accumulator held.
+    ``zero`` is the fill that ``init`` makes superfluous; without ``init`` a product of zeros takes its place, for
+    whether, and where, the sum starts is only known at run time. ``added``: it belongs to what the accumulator held.
     """
 
     buffer: Buffer
@@ -34,13 +35,19 @@ class Chain:
 
 
 class Chains:
-    """Finds the chains of one kernel. ``inside`` names accumulators whose sums must be taken in every iteration."""
+    """Finds the chains of one kernel. ``inside`` names accumulators whose sums must be taken in every iteration.
 
-    def __init__(self, kernel: Kernel, places: dict[int, Site], trips: TripCounts, inside: frozenset[str]) -> None:
+    ``by_zeros``: products of zeros may start a sum.
+    """
+
+    def __init__(
+        self, kernel: Kernel, places: dict[int, Site], trips: TripCounts, inside: frozenset[str], by_zeros: bool
+    ) -> None:
         self._kernel = kernel
         self._places = places
         self._trips = trips
         self._inside = inside
+        self._may_start_by_zeros = by_zeros
 
     def of(self, buffer: Buffer, use: Uses) -> list[Chain]:
         """The chains of an accumulator, in text order."""
@@ -50,6 +57,8 @@ class Chains:
             if id(gemm) in done:
                 continue
             chain = self._chain(buffer, gemm)
+            if chain.added and self._may_start_by_zeros:
+                chain = self._by_zeros(buffer, gemm) or chain
             done |= {id(item) for item in chain.gemms}
             found.append(chain)
         return found
@@ -70,12 +79,11 @@ class Chains:
         top: Stmt = first  # the statement, in its list, that the chain so far is or stands in
         loops: list[Loop] = []
         while True:
-            site = self._places[id(top)]
-            before = next((s for s in reversed(site.body[: site.position]) if touches(s, buffer)), None)
+            before = self._before(top, buffer)
             anchor = top if loops else last
             if before is not None:
                 return self._started(buffer, gemms, loops, anchor, before)
-            parent = site.parent
+            parent = self._places[id(top)].parent
             if parent is None:
                 raise Blocked(
                     "TL134", first.node, f"the accumulator `{buffer.name}` is never cleared before its first gemm"
@@ -85,6 +93,38 @@ class Chains:
                 return self._added(buffer, gemms, loops, anchor, last)
             loops.append(parent)
             top = parent
+
+    def _by_zeros(self, buffer: Buffer, first: Op) -> Chain | None:
+        """The sum from a zero fill in front of loops to what does anything else, wherever its gemms are in between."""
+        top: Stmt = first
+        while (before := self._before(top, buffer)) is None:
+            parent = self._places[id(top)].parent
+            if parent is None:
+                return None
+            top = parent
+        if not is_zero_fill(before) or not any(isinstance(stmt, Loop) for stmt in (top, *self._between(first, top))):
+            return None
+        assert isinstance(before, Op)
+        site = self._places[id(top)]
+        gemms: list[Op] = []
+        anchor = first
+        for later in site.body[site.position :]:
+            own = [s for s in walk([later]) if any(access.operand.buffer is buffer for access in accesses(s))]
+            if not all(_accumulates(stmt, buffer) for stmt in own):
+                break
+            gemms += [stmt for stmt in own if isinstance(stmt, Op)]
+            anchor = later if own else anchor
+        return Chain(buffer, tuple(gemms), "", anchor, before, False) if first in gemms else None
+
+    def _before(self, stmt: Stmt, buffer: Buffer) -> Stmt | None:
+        """The last statement of the same block in front of one that touches a buffer."""
+        site = self._places[id(stmt)]
+        return next((s for s in reversed(site.body[: site.position]) if touches(s, buffer)), None)
+
+    def _between(self, stmt: Stmt, outer: Stmt) -> tuple[Stmt, ...]:
+        """The statements around one, from ``outer`` inwards."""
+        parents = self._places[id(stmt)].parents
+        return parents[parents.index(outer) :] if outer in parents else ()
 
     def _cleared(self, buffer: Buffer, gemms: list[Op], given: Scalar) -> Chain:
         if given.sym.constant == 1:

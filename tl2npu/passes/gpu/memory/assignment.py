@@ -69,10 +69,29 @@ class Assignment:
             self._allocate(buffer, "fragment", l0c, _accumulator_dtype(buffer))
         for number, gemm in enumerate(chain.gemms):
             self.product_names[id(gemm)] = l0c, chain.init if number == 0 else ""
-        if chain.zero is not None:
+        if chain.zero is not None and not chain.init:
+            self._start_by_zeros(chain, chain.zero, l0c)
+        elif chain.zero is not None:
             self._drop_zero(chain)
         if both:
             self._land(chain, l0c)
+
+    def _start_by_zeros(self, chain: Chain, zero: Op, l0c: str) -> None:
+        """A product of zeros, as narrow as the cube core multiplies (16 columns of halves, 32 of int8)."""
+        buffer = chain.buffer
+        dtype, width = ("int8", 32) if buffer.dtype == "int32" else ("float16", 16)
+        lines, tiles = "", {}
+        for rows in (code(node) for node in buffer.shape_nodes):
+            if rows not in tiles:
+                ub = self.names.fresh("zeros")
+                tiles[rows] = self.names.fresh(f"{ub}_l1")
+                made = [f'{name} = T.alloc_shared([{rows}, {width}], "{dtype}")' for name in (ub, tiles[rows])]
+                self.new_allocations.setdefault(buffer, []).extend(made)
+                lines += f"T.tile.fill({ub}, {'0' if dtype == 'int8' else '0.0'})\nT.copy({ub}, {tiles[rows]})\n"
+        operands = ", ".join(tiles[code(node)] for node in buffer.shape_nodes)
+        lines += f"T.gemm_v0({operands}, {l0c}, transpose_B=True, init=True)"
+        self.plan.replace(zero.node, self._lines(lines, zero.node))
+        self.job.change("TL624", zero.node, f"`{buffer.name}` starts with a product of zeros in L0C")
 
     def _drop_zero(self, chain: Chain) -> None:
         assert chain.zero is not None

@@ -61,10 +61,10 @@ def open_loop(transfers: Sequence[Transfer]) -> OpenLoop | None:
 class Closing:
     """What was decided so far: tiles ``routed`` through UB, sums taken ``inside`` their loops, copies that ``stay``.
 
-    ``tokens``: the last statement with a gemm of every loop in which a token goes around, if ``by_token`` allows any.
+    ``tokens``: the last statement with a gemm of every loop in which a token goes around, if ``by_zeros`` allows any.
     """
 
-    by_token: bool = True
+    by_zeros: bool = True
     routed: set[str] = field(default_factory=set)
     inside: set[str] = field(default_factory=set)
     stay: dict[str, Stmt] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Closing:
         if opened.to_vector:
             return self._route(opened.loop, inner, uses)
         last = next((stmt for stmt in reversed(opened.loop.body) if _multiplies(stmt)), None)
-        if self.by_token and last is not None:
+        if self.by_zeros and last is not None:
             self.tokens.append(last)
             return True
         for chain in chains:

@@ -30,13 +30,13 @@ def assign(job: Job) -> None:
             raise
         job.restore(*before)  # the way through UB may be what orders a loop
         layout = _settle(job)
-    job.has_token = bool(layout.tokens)
+    job.has_zeros = bool(layout.tokens or layout.zero_products)
     Assignment(job, layout).write()
 
 
 def _settle(job: Job) -> Layout:
     """Repeat the layout until every loop that hands tiles over does so in both directions (measured: g9_*)."""
-    closing = Closing(job.by_token)
+    closing = Closing(job.by_zeros)
     around = _task_loop(job)
     layouts: list[Layout] = []
 
@@ -71,6 +71,7 @@ def _repaired(layout: Layout, closing: Closing, around: tuple[Loop, ...]) -> boo
         for copy in use.copied_in
     ]
     transfers += [Transfer(last, layout.places, True, around) for last in closing.tokens]
+    transfers += [Transfer(zero, layout.places, False, around) for zero in layout.zero_products]
     loop = open_loop(transfers)
     if loop is None:
         return False

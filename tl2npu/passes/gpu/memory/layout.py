@@ -28,6 +28,11 @@ class Layout:
     to_l1: list[ToL1] = field(default_factory=list)
     tokens: list[Stmt] = field(default_factory=list)
 
+    @property
+    def zero_products(self) -> list[Op]:
+        """The fills in whose place sums start with a product of zeros."""
+        return [chain.zero for chain in self.chains if chain.zero is not None and not chain.init]
+
 
 @dataclass(frozen=True, eq=False)
 class ToL1:
@@ -45,7 +50,7 @@ def lay_out(job: Job, closing: Closing) -> Layout:
         kernel, job.late, found, homes(found, frozenset(closing.routed)), sites(kernel), tokens=closing.tokens
     )
     trips = TripCounts(kernel, job.file.evaluator)
-    chains = Chains(kernel, layout.places, trips, frozenset(closing.inside))
+    chains = Chains(kernel, layout.places, trips, frozenset(closing.inside), closing.by_zeros)
     for buffer, use in found.items():
         own = layout.homes[buffer]
         if own.l0c:
