@@ -79,15 +79,20 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
 def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
     """The same, with sums that stay in L0C by products of zeros (TL623, TL624), if there is room for them."""
     found = _with_little(start, kind, suppressions)
-    if not found[0].job.has_zeros or (found[-1].reached and not _misfits(found[-1])):
+    if not found[0].job.has_zeros or (found[-1].reached and not _misfits(found[-1]) and not _behind(found[-1])):
         return found
     without = _with_little(replace(start, by_zeros=False), kind, suppressions)
     return min(*((found, without) if found[-1].reached else (without, found)), key=_rank)
 
 
-def _rank(tried: list[Attempt]) -> tuple[bool, int, tuple[int, float]]:
-    """Forms that are proved come first, then those of the first tries, then those that fit."""
-    return not tried[-1].reached, len(tried), _shortage(tried[-1])
+def _rank(tried: list[Attempt]) -> tuple[bool, int, int, tuple[int, float]]:
+    """Forms that are proved come first, then those of the first tries, those that stay in tensors, those that fit."""
+    return not tried[-1].reached, len(tried), _behind(tried[-1]), _shortage(tried[-1])
+
+
+def _behind(tried: Attempt) -> int:
+    """How many copies may start behind their tensor: those from L0C store there, those from UB do nothing."""
+    return sum(note.code == "TL885" for note in tried.job.notes)
 
 
 def _with_little(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:

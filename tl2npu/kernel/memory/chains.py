@@ -37,17 +37,22 @@ class Chain:
 class Chains:
     """Finds the chains of one kernel. ``inside`` names accumulators whose sums must be taken in every iteration.
 
-    ``by_zeros``: products of zeros may start a sum.
+    ``by_zeros``: those that products of zeros may start.
     """
 
     def __init__(
-        self, kernel: Kernel, places: dict[int, Site], trips: TripCounts, inside: frozenset[str], by_zeros: bool
+        self,
+        kernel: Kernel,
+        places: dict[int, Site],
+        trips: TripCounts,
+        inside: frozenset[str],
+        by_zeros: frozenset[Buffer] = frozenset(),
     ) -> None:
         self._kernel = kernel
         self._places = places
         self._trips = trips
         self._inside = inside
-        self._may_start_by_zeros = by_zeros
+        self._startable = by_zeros
 
     def of(self, buffer: Buffer, use: Uses) -> list[Chain]:
         """The chains of an accumulator, in text order."""
@@ -57,7 +62,7 @@ class Chains:
             if id(gemm) in done:
                 continue
             chain = self._chain(buffer, gemm)
-            if chain.added and self._may_start_by_zeros:
+            if chain.added and buffer in self._startable:
                 chain = self._by_zeros(buffer, gemm) or chain
             done |= {id(item) for item in chain.gemms}
             found.append(chain)
@@ -107,7 +112,7 @@ class Chains:
         assert isinstance(before, Op)
         site = self._places[id(top)]
         gemms: list[Op] = []
-        anchor = first
+        anchor: Stmt = first
         for later in site.body[site.position :]:
             own = [s for s in walk([later]) if any(access.operand.buffer is buffer for access in accesses(s))]
             if not all(_accumulates(stmt, buffer) for stmt in own):

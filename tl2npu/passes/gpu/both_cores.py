@@ -46,6 +46,7 @@ from tl2npu.kernel.model import (
     walk_with_parents,
 )
 from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.passes.gpu.memory import allocations
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
@@ -81,6 +82,7 @@ def share(job: Job) -> bool:
         _put_before(job, job.kernel.launched.node.body.body[0], f"{words.core} = T.get_block_binding(1)")
     if texts:
         _put_before(job, _front(job, texts), "\n".join(texts))
+    allocations.finish(job)
     return True
 
 
@@ -287,7 +289,8 @@ class _Words:
             if buffer in whole and buffer.statement is not None and isinstance(buffer.node, cst.Call):
                 call = buffer.node.with_changes(func=cst.parse_expression("T.alloc_ub"))
                 texts += [f"{buffer.name} = {code(call)}"] if buffer not in self.unread else []
-                part = [f"{self.parts[buffer]} = {code(call)}"] if buffer in self.parts else []
+                inside = call.with_changes(func=cst.parse_expression("T.alloc_shared"))
+                part = [f"{self.parts[buffer]} = {code(inside)}"] if buffer in self.parts else []
                 self.edits.replace_many(buffer.statement, parse(self.job, "\n".join(part), buffer.statement))
                 self.job.change("TL108", buffer.statement, f"each vector core has all of `{buffer.name}`")
         return texts

@@ -77,17 +77,16 @@ class Assignment:
             self._land(chain, l0c)
 
     def _start_by_zeros(self, chain: Chain, zero: Op, l0c: str) -> None:
-        """A product of zeros, as narrow as the cube core multiplies (16 columns of halves, 32 of int8)."""
+        """A product of zeros, as narrow as the cube core multiplies: 16 columns of halves."""
         buffer = chain.buffer
-        dtype, width = ("int8", 32) if buffer.dtype == "int32" else ("float16", 16)
         lines, tiles = "", {}
         for rows in (code(node) for node in buffer.shape_nodes):
             if rows not in tiles:
                 ub = self.names.fresh("zeros")
                 tiles[rows] = self.names.fresh(f"{ub}_l1")
-                made = [f'{name} = T.alloc_shared([{rows}, {width}], "{dtype}")' for name in (ub, tiles[rows])]
+                made = [f'{name} = T.alloc_shared([{rows}, 16], "float16")' for name in (ub, tiles[rows])]
                 self.new_allocations.setdefault(buffer, []).extend(made)
-                lines += f"T.tile.fill({ub}, {'0' if dtype == 'int8' else '0.0'})\nT.copy({ub}, {tiles[rows]})\n"
+                lines += f"T.tile.fill({ub}, 0.0)\nT.copy({ub}, {tiles[rows]})\n"
         operands = ", ".join(tiles[code(node)] for node in buffer.shape_nodes)
         lines += f"T.gemm_v0({operands}, {l0c}, transpose_B=True, init=True)"
         self.plan.replace(zero.node, self._lines(lines, zero.node))

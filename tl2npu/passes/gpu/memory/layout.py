@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tl2npu.kernel import element_types
 from tl2npu.kernel.access import changes, writes
 from tl2npu.kernel.memory.chains import Chain, Chains
 from tl2npu.kernel.memory.roles import Homes, Site, Uses, homes, sites, uses
@@ -12,6 +13,7 @@ from tl2npu.kernel.ranges.trip_count import TripCounts
 from tl2npu.kernel.runtime import Late
 from tl2npu.passes.gpu.memory.closing import Closing
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.unsupported.types import types_of
 
 
 @dataclass(eq=False)
@@ -50,7 +52,8 @@ def lay_out(job: Job, closing: Closing) -> Layout:
         kernel, job.late, found, homes(found, frozenset(closing.routed)), sites(kernel), tokens=closing.tokens
     )
     trips = TripCounts(kernel, job.file.evaluator)
-    chains = Chains(kernel, layout.places, trips, frozenset(closing.inside), closing.by_zeros)
+    sums = _of_floats(job) if closing.by_zeros else frozenset()
+    chains = Chains(kernel, layout.places, trips, frozenset(closing.inside), sums)
     for buffer, use in found.items():
         own = layout.homes[buffer]
         if own.l0c:
@@ -61,6 +64,13 @@ def lay_out(job: Job, closing: Closing) -> Layout:
             else:
                 layout.to_l1 += _copies_to_l1(layout, buffer, closing.stay.get(buffer.name))
     return layout
+
+
+def _of_floats(job: Job) -> frozenset[Buffer]:
+    """The tiles that are no integers in any call: tiles of int8 are not filled with zeros by an instruction."""
+    return frozenset(
+        buffer for buffer, found in types_of(job) if not any(map(element_types.is_integer, filter(None, found)))
+    )
 
 
 def _only_loaded(kernel: Kernel, use: Uses) -> bool:
