@@ -14,6 +14,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.compilations import Compilation
 from tl2npu.kernel.factories.positions import compilations, indices, parameter_count
 from tl2npu.kernel.model import Copy, Kernel, Side
+from tl2npu.passes.host import tuner
 from tl2npu.passes.host.jit_configs import drop_gpu_keys
 from tl2npu.passes.host.signature import refuse_shared_arguments
 from tl2npu.passes.job import Job
@@ -24,10 +25,11 @@ _GPU_ONLY = frozenset({"compile_flags", "execution_backend", "target", "mode"})
 
 
 def retarget(job: Job) -> None:
-    """Targets, flags and pass_configs of the GPU go."""
+    """Targets, flags and pass_configs of the GPU go; what makes configurations of a tuner is called as before."""
     for place in range(len(compilations(job.located))):
         drop_arguments(job, place)
         drop_gpu_keys(job, place)
+    tuner.unpack(job)
     if _hands_over(job.kernel):
         _count_from_the_front(job)
 
