@@ -89,3 +89,15 @@ def test_without_room_in_l0c_the_sum_is_taken_in_every_turn(columns: int, fits: 
     new = migrated(gpu_file(params, f"{tiles}for k in T.serial(3):\n{indented(turn)}T.copy(acc, C[bx * 128, 0])\n"))
     assert ("token" in new) == fits
     assert ("acc[i, j] += acc_part[i, j]" in new) != fits
+
+
+def test_an_answer_under_a_condition_is_none() -> None:
+    """Where the condition does not hold, the vector cores would overwrite the tile of the other product."""
+    params = GEMM.replace("C:", 'M: T.Tensor((2, 3), "int32"), D: T.Tensor((64, 64), "float32"), C:')
+    tiles = TILES + 'more = T.alloc_fragment((32, 64), "float32")\nT.clear(acc)\nT.clear(more)\n'
+    turn = f"T.copy(A[bx * 32, k * 32], a)\nT.copy(B[k * 32, 0], raw)\n{SCALED}T.gemm(a, b, acc)\n"
+    some = "if M[bx, k] > 1:\n    T.gemm(a, b, more)\n    T.copy(more, D[bx * 32, 0])\n"
+    text = f"{tiles}for k in T.serial(3):\n{indented(turn + some)}T.copy(acc, C[bx * 32, 0])\n"
+    inputs = {"A": A, "B": B, "M": np.array([[0, 1, 2], [2, 0, 0]], np.int32), "D": np.zeros((64, 64), np.float32)}
+    new = agree(gpu_file(params, text), inputs, atol=1e-2)
+    assert all(line in new for line in AROUND)

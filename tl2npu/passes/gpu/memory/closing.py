@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tl2npu.kernel.memory.chains import Chain
 from tl2npu.kernel.memory.roles import Site, Uses
-from tl2npu.kernel.model import Buffer, Loop, Op, Stmt, walk
+from tl2npu.kernel.model import Branch, Buffer, Loop, Op, Stmt, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +40,36 @@ class Transfer:
 
 @dataclass(frozen=True, eq=False)
 class OpenLoop:
-    """A loop all of whose hand-overs go one way."""
+    """A loop in which some transfer has no answer, or none under the same conditions."""
 
     loop: Loop
     to_vector: bool
 
 
 def open_loop(transfers: Sequence[Transfer]) -> OpenLoop | None:
-    """The innermost loop that hands over in one direction only."""
-    found: list[tuple[int, OpenLoop]] = []
-    for transfer in transfers:
-        for depth, loop in enumerate(transfer.loops):
-            ways = {other.to_vector for other in transfers if any(item is loop for item in other.loops)}
-            if len(ways) == 1:
-                found.append((-depth, OpenLoop(loop, transfer.to_vector)))
+    """The innermost loop with a transfer that none answers in the other direction."""
+    found = [
+        (-depth, OpenLoop(loop, transfer.to_vector))
+        for transfer in transfers
+        for depth, loop in enumerate(transfer.loops)
+        if not _answered(loop.body, transfer, [o.at for o in transfers if o.to_vector != transfer.to_vector])
+    ]
     return min(found, key=lambda item: item[0])[1] if found else None
+
+
+def _answered(body: Sequence[Stmt], transfer: Transfer, others: Sequence[Stmt]) -> bool:
+    """True if one of the others happens in every run of these statements in which the transfer does."""
+    for stmt in body:
+        if any(stmt is other for other in others):
+            return True
+        if isinstance(stmt, Branch):
+            arms = (stmt.then, stmt.orelse)
+            own = [arm for arm in arms if any(inner is transfer.at for inner in walk(arm))]
+            if all(_answered(arm, transfer, others) for arm in own or arms):
+                return True
+        elif isinstance(stmt, Loop) and _answered(stmt.body, transfer, others):
+            return True
+    return False
 
 
 @dataclass(eq=False)

@@ -70,7 +70,7 @@ def _repaired(layout: Layout, closing: Closing, around: tuple[Loop, ...]) -> boo
         if layout.homes[buffer].l1 and not layout.homes[buffer].ub
         for copy in use.copied_in
     ]
-    transfers += [Transfer(last, layout.places, True, around) for last in closing.tokens]
+    transfers += [Transfer(last, layout.places, way, around) for last in closing.tokens for way in (True, False)]
     transfers += [Transfer(zero, layout.places, False, around) for zero in layout.zero_products]
     loop = open_loop(transfers)
     if loop is None:
