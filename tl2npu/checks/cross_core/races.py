@@ -7,17 +7,20 @@ indices name). Evidence: facts 2 (g9_*) and E14; ``src/transform/ascend_combinec
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tl2npu.checks.cross_core.channels import Channel, channels
 from tl2npu.checks.cross_core.meeting import Meeting, meet, unit
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.flags.order import Event, Outcome, run
-from tl2npu.kernel.model import Loop, Operand, ScopeBlock, Side, Stmt, children
+from tl2npu.kernel.model import Branch, Loop, Operand, ScopeBlock, Side, Stmt, children, walk
 from tl2npu.kernel.symbolic import Sym, const
 
 _UNROLL = 3
+_SIDES = (Side.CUBE, Side.VECTOR)
+_OVERWRITTEN = "the next tile may overwrite this one before it is read"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +51,45 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _judge(subject: Subject, meetings: Sequence[tuple[Channel, Meeting]]) -> Iterator[Finding]:
     ends = [end for channel, meeting in meetings for end in _ends(channel, meeting)]
-    programs = [Program(ends, side).events(subject.kernel.body) for side in (Side.CUBE, Side.VECTOR)]
-    outcome = run(*programs)
+    outcome = run(*(Program(ends, side, {}).events(subject.kernel.body) for side in _SIDES))
     if outcome.deadlock:
         first = min((channel for channel, _ in meetings), key=lambda channel: channel.reader.order)
         text = "deadlock: the cube core waits for the vector cores while they wait for it"
         yield Finding("TL848", first.reader.stmt.node, text)
         return
+    told = set()
     for channel, _ in meetings:
         kind = _verdict(outcome, channel)
         if kind:
+            told.add(channel)
             yield Finding("TL848", channel.writer.stmt.node, f"race on `{channel.name}`: {kind}")
+    for shown, holds, taken in _choices(subject, ends):
+        outcome = run(*(Program(ends, side, taken).events(subject.kernel.body) for side in _SIDES))
+        for channel, _ in meetings:
+            if channel not in told and _verdict(outcome, channel) == _OVERWRITTEN:
+                told.add(channel)
+                where = f"where `{shown}` {'holds' if holds else 'does not hold'}"
+                yield Finding("TL848", channel.writer.stmt.node, f"race on `{channel.name}`: {_OVERWRITTEN}, {where}")
+
+
+def _choices(subject: Subject, ends: Sequence[End]) -> Iterator[tuple[str, bool, dict[int, bool]]]:
+    """Conditions around some ends, each with the arm that is taken: a transfer in the other one orders nothing then.
+
+    Those on loop variables, and on no data, differ from turn to turn, and are left out.
+    """
+    at = {id(end.at) for end in ends}
+    found: dict[str, list[Branch]] = {}
+    for placed in subject.statements:
+        if isinstance(placed.stmt, Branch):
+            cond = placed.stmt.cond
+            turning = {str(item.var) for loop in placed.loops for item in loop.ranges}
+            if cond.loads or not any(cond.sym.depends_on(name) for name in turning):
+                found.setdefault(code(cond.node), []).append(placed.stmt)
+    for shown, branches in found.items():
+        for holds in (False, True):
+            left_out = [stmt for branch in branches for stmt in walk(branch.orelse if holds else branch.then)]
+            if any(id(stmt) in at for stmt in left_out):
+                yield shown, holds, {id(branch): holds for branch in branches}
 
 
 def _verdict(outcome: Outcome, channel: Channel) -> str:
@@ -66,7 +97,7 @@ def _verdict(outcome: Outcome, channel: Channel) -> str:
         verdict for key, verdict in outcome.verdicts.items() if isinstance(key, tuple) and key[0] == memory(channel)
     ]
     if any(verdict.overwritten for verdict in mine):
-        return "the next tile may overwrite this one before it is read"
+        return _OVERWRITTEN
     if any(verdict.unordered or verdict.overtaken for verdict in mine):
         return "this read does not get the tile that was written last"
     return ""
@@ -82,9 +113,13 @@ def _ends(channel: Channel, meeting: Meeting) -> Iterator[End]:
 
 
 class Program:
-    """The events of one core: loops run a few times, branches are taken once, both arms."""
+    """The events of one core: loops run a few times, branches are taken once, both arms.
 
-    def __init__(self, ends: Sequence[End], side: Side) -> None:
+    ``taken``: by id, branches of which one arm only is taken, the first one or the second.
+    """
+
+    def __init__(self, ends: Sequence[End], side: Side, taken: Mapping[int, bool]) -> None:
+        self.taken = taken
         self.ends = {id(end.at): [e for e in ends if e.at is end.at and e.side is side] for end in ends}
 
     def events(self, body: Sequence[Stmt], step: dict[str, int] | None = None) -> list[Event]:
@@ -115,6 +150,8 @@ class Program:
             for number in range(times):
                 result += self.events(stmt.body, {**step, str(item.var): start + number})
             return result
+        if isinstance(stmt, Branch) and id(stmt) in self.taken:
+            return self.events(stmt.then if self.taken[id(stmt)] else stmt.orelse, step)
         for inner in children(stmt):
             result += self.events(inner, step)
         return result
