@@ -10,6 +10,7 @@ import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 from tl2npu.simulator.lowering.lower import developer
+from tl2npu.simulator.standin.tensors import array_of, tensor_of
 from tl2npu.verified import Comparison, Metrics
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import difference, largest
@@ -95,7 +96,8 @@ class _Run:
         self.judge.actual.clear()
         before, session.recorder = session.recorder, self._note
         try:
-            found = self.chain(*(given[n] if n in given else recording.scalars[n] for n in names))
+            # Tensors of torch where it is loaded: the chain is host code, which may convert what it passes on.
+            found = self.chain(*(tensor_of(given[n]) if n in given else recording.scalars[n] for n in names))
         except UnsupportedOperator as error:
             problems.append((UNVERIFIED, f"the new kernel cannot be run: {error}"))
             return None
@@ -113,7 +115,7 @@ class _Run:
         if len(results) != len(outputs):
             problems.append((CHANGED, f"the new kernels return {len(results)} tensors, the old one {len(outputs)}"))
             return None
-        returned = {name: np.asarray(value) for name, value in zip(outputs, results, strict=True)}
+        returned = {name: array_of(value) for name, value in zip(outputs, results, strict=True)}
         return {**{n: given[n] for n in names if n in given}, **returned}
 
     def _note(self, compiled: Any, _: Arrays, __: dict[str, Any], run: Callable[[], None]) -> None:

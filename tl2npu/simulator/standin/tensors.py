@@ -49,6 +49,17 @@ def array_of(value: Any) -> np.ndarray:
         return value.view(raw).numpy().view(dtypes.numpy_dtype(name))  # type: ignore[no-any-return]
 
 
+def tensor_of(array: np.ndarray) -> Any:
+    """The array as a torch tensor on the accelerator with the same memory, as host code expects it; the array itself
+    where torch is not loaded or has no such element type."""
+    torch: Any = sys.modules.get("torch")
+    kind = getattr(torch, dtypes.canonical(str(array.dtype)), None)
+    if kind is None:
+        return array
+    raw = {1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}[array.dtype.itemsize]
+    return mark(torch.from_numpy(array.view(raw)).view(kind))
+
+
 def dtype_of(value: Any) -> str:
     """The canonical name of a tensor's element type."""
     return dtypes.canonical(str(value.dtype).removeprefix("torch."))
