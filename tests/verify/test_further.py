@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.verify.support import HEAD, by_calls, by_script, codes, source
+from tl2npu.migration import migrate_text
+from tl2npu.options import Options
 from tl2npu.simulator.standin.package import installed
 from tl2npu.simulator.standin.session import Session
 from tl2npu.verify.drawing import PRIMES, Draw, draw, numbers
@@ -332,3 +334,35 @@ def test_operands_of_a_product_have_one_type() -> None:
     text = text.replace('B: T.Tensor((64, 64), "float16")', 'B: T.Tensor((64, 64), "float32")')
     result = by_calls(text, text, Call("f", {}), check=None)
     assert "T.gemm_v0 multiplies one type, not float16 by float32" in result.diagnostics[0].message
+
+
+SUMMED_IN_HALVES = """
+
+@tilelang.jit(out_idx=[2])
+def f(M, dtype="float16"):
+    @T.prim_func
+    def main(A: T.Tensor((M, 64), dtype), B: T.Tensor((64, 64), dtype), C: T.Tensor((M, 64), dtype)):
+        with T.Kernel(M // 32, threads=128) as bx:
+            a = T.alloc_shared((32, 32), dtype)
+            b = T.alloc_shared((32, 64), dtype)
+            c = T.alloc_fragment((32, 64), dtype)
+            T.clear(c)
+            for k in T.serial(2):
+                T.copy(A[bx * 32, k * 32], a)
+                T.copy(B[k * 32, 0], b)
+                T.gemm(a, b, c)
+            for i, j in T.Parallel(32, 64):
+                c[i, j] = T.max(c[i, j], 0)
+            T.copy(c, C[bx * 32, 0])
+
+    return main
+"""
+
+
+def test_a_product_that_is_summed_in_halves_does_not_overflow() -> None:
+    old = HEAD + SUMMED_IN_HALVES
+    new = migrate_text(old, "k.py", Options()).new_text
+    assert new is not None
+    assert by_calls(old, new, Call("f", {"M": 64})).ok
+    lost = new.replace("T.max(c[i, j], 0)", "T.max(c[i, j], 0.25)")
+    assert "TL907" in codes(by_calls(old, lost, Call("f", {"M": 64})))

@@ -96,7 +96,8 @@ def operator_class(kernel: Any) -> str:
     products = sum(name in _PRODUCTS for name in names)
     reduced = any("reduce" in name or "cumsum" in name for name in names)
     extents = [d for p in kernel.params if isinstance(p, Buffer) for d in p.shape if isinstance(d, int)]
-    if products > 1 or (products and (has_exponentials(kernel) or max(extents, default=0) >= LONG)):
+    intricate = has_exponentials(kernel) or has_half_sums(kernel) or max(extents, default=0) >= LONG
+    if products > 1 or (products and intricate):
         return "attention"
     return "reduction" if reduced else ""
 
@@ -104,6 +105,13 @@ def operator_class(kernel: Any) -> str:
 def has_products(kernel: Any) -> bool:
     """Whether the kernel multiplies matrices."""
     return any(name in _PRODUCTS for name in _operators(kernel))
+
+
+def has_half_sums(kernel: Any) -> bool:
+    """Whether a product of matrices is summed in half precision, as a GPU can."""
+    parts = [stmt for launch in kernel.launches for stmt in statements(launch.body) if isinstance(stmt, Op)]
+    sums = [stmt.args.get("C") for stmt in parts if stmt.name in _PRODUCTS]
+    return any(isinstance(tile, Region) and tile.buffer.dtype == "float16" for tile in sums)
 
 
 def has_exponentials(kernel: Any) -> bool:

@@ -15,7 +15,7 @@ from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.machine.symbols import extents, symbols_of
-from tl2npu.verify.compare import has_exponentials, has_products, operator_class
+from tl2npu.verify.compare import has_exponentials, has_half_sums, has_products, operator_class
 from tl2npu.verify.meanings import Meanings
 from tl2npu.verify.settings import UsageError
 
@@ -56,7 +56,8 @@ class Drawn:
 class Sizes:
     """How large the numbers of the whole range may be: below two to the power of ``most``.
 
-    The terms of a matrix product must not overflow, and an exponential of a difference of large numbers has no digits.
+    The terms of a matrix product must not overflow, nor its sum where that is a half, and an exponential of a difference
+    of large numbers has no digits.
     """
 
     most: int = 1024
@@ -65,6 +66,8 @@ class Sizes:
     def of(cls, kernel: Kernel) -> Sizes:
         """What a kernel can take."""
         kind = operator_class(kernel)
+        if has_half_sums(kernel):
+            return cls(most=4)
         return cls(most=10) if kind and has_exponentials(kernel) else cls(most=50 if has_products(kernel) else 1024)
 
 

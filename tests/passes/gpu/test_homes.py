@@ -471,3 +471,17 @@ def test_rows_of_a_product_that_do_not_begin_with_it_leave_through_ub() -> None:
     given = {**INPUTS, "S": np.array([5, 31], np.int32), "C": np.full((64, 64), 7, np.float32)}
     new = agree(gpu_file(params, text, jit="@tilelang.jit"), given)
     assert "T.copy(acc[0:" not in new
+
+
+def test_a_sum_of_the_type_of_its_operands_is_taken_in_float32() -> None:
+    params = 'A: T.Tensor((64, 96), dtype), B: T.Tensor((96, 64), dtype), C: T.Tensor((64, 64), dtype)'
+    tiles = TILES.replace('"float16"', "dtype").replace('"float32"', "dtype")
+    relu = "for i, j in T.Parallel(32, 64):\n    acc[i, j] = T.max(acc[i, j], 0)\n"
+    text = gpu_file(
+        params,
+        "".join((tiles, "T.clear(acc)\nfor k in T.serial(3):\n", LOAD, "    T.gemm(a, b, acc)\n", relu, STORE)),
+        args='dtype="float16"',
+    )
+    new = agree(text, INPUTS, rtol=1e-2, atol=1e-2)
+    assert 'acc_l0c = T.alloc_fragment((32, 64), "float32")' in new  # gemm_v0 takes no half there
+    assert "acc = T.alloc_shared((32, 64), dtype)" in new

@@ -9,6 +9,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Role
 from tl2npu.kernel.access import changes, touches
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.element_types import is_known
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.chains import Chain
 from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Operand, Scalar, Stmt, walk
@@ -66,7 +67,7 @@ class Assignment:
         both = self.layout.homes[buffer].ub
         if both:
             l0c = self.names.fresh(f"{buffer.name}_l0c")
-            self._allocate(buffer, "fragment", l0c, _accumulator_dtype(buffer))
+            self._allocate(buffer, "fragment", l0c, self._accumulator_dtype(buffer))
         for number, gemm in enumerate(chain.gemms):
             self.product_names[id(gemm)] = l0c, chain.init if number == 0 else ""
         if chain.zero is not None and not chain.init:
@@ -141,7 +142,7 @@ class Assignment:
             ):
                 continue
             part = self.names.fresh(f"{buffer.name}_part")
-            self._allocate(buffer, "shared", part, _accumulator_dtype(buffer))
+            self._allocate(buffer, "shared", part, self._accumulator_dtype(buffer))
             lines = self._lines(f"T.copy({buffer.name}, {part})\nT.copy({part}, {copy.dst.buffer.name})", copy.node)
             self.plan.replace(copy.node, lines)
             self.job.change("TL133", copy.node, f"`{copy.dst.buffer.name}` is read row by row, or under a condition")
@@ -215,7 +216,7 @@ class Assignment:
     def _allocation(self, buffer: Buffer) -> None:
         own = self.layout.homes[buffer]
         kind = "shared" if own.ub or own.l1 else "fragment"
-        dtype = _accumulator_dtype(buffer) if kind == "fragment" else None
+        dtype = self._accumulator_dtype(buffer) if kind == "fragment" else None
         more = self.new_allocations.get(buffer, [])
         same = buffer.alloc == f"alloc_{kind}" and dtype is None and not _has_scope(buffer)
         statement = buffer.statement
@@ -226,6 +227,21 @@ class Assignment:
             self.plan.replace(statement, [self._renamed(buffer, kind, dtype)])
         for line in more:
             self.plan.after(statement, self._lines(line, statement))
+
+    def _accumulator_dtype(self, buffer: Buffer) -> str | None:
+        """L0C holds 32-bit sums; what the GPU sums in half precision is summed in float32 (measured: g4_f16acc).
+
+        A type that an argument gives is that of a float where the operands have it, too: integers of 8 bits are summed
+        in int32.
+        """
+        half = buffer.dtype in ("float16", "bfloat16")
+        named = not is_known(buffer.dtype) and any(
+            operand.buffer.dtype == buffer.dtype
+            for gemm in self.layout.uses[buffer].product
+            for name, operand in gemm.operands
+            if name in ("A", "B")
+        )
+        return '"float32"' if half or (buffer.dtype and named) else None
 
     def _renamed(self, buffer: Buffer, kind: str, dtype: str | None) -> Line:
         """The allocation as the author laid it out, by another operator."""
@@ -259,11 +275,6 @@ def _allocate(buffer: Buffer, kind: str, dtype: str | None) -> str:
 def _has_scope(buffer: Buffer) -> bool:
     assert isinstance(buffer.node, cst.Call)
     return len(buffer.node.args) > 2 or any(a.keyword and a.keyword.value == "scope" for a in buffer.node.args)
-
-
-def _accumulator_dtype(buffer: Buffer) -> str | None:
-    """L0C holds 32-bit sums; what the GPU sums in half precision is summed in float32 (measured: g4_f16acc)."""
-    return '"float32"' if buffer.dtype in ("float16", "bfloat16") else None
 
 
 def _renamed(operand: Operand, name: str | None, gemm: Op) -> str:
