@@ -314,3 +314,26 @@ def test_device_assert() -> None:
     run(main, np.ones(4, np.int32))
     with pytest.raises(SimulatorError, match="device assert failed"):
         run(main, np.arange(4, dtype=np.int32))
+
+
+def test_a_product_of_a_warp_group_is_complete_when_its_statement_ends() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), B: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(1, threads=128) as _:
+            a, b = T.alloc_shared((32, 32), "float16"), T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((32, 32), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.clear(c)
+            T.warpgroup_fence_operand(c)
+            T.warpgroup_arrive()
+            T.wgmma_gemm(a, b, c)
+            T.warpgroup_commit_batch()
+            T.wait_wgmma(1)
+            T.warpgroup_wait(0)
+            T.copy(c, C)
+
+    a, b = (RNG.standard_normal((32, 32)).astype(np.float16) for _ in range(2))
+    c = np.zeros((32, 32), np.float32)
+    run(main, a, b, c)
+    np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4, atol=1e-4)

@@ -34,7 +34,7 @@ def dp4a(arithmetic: Any, A: Operand, B: Operand, C: Operand) -> None:
 
 
 def nothing(A: Any, *_: Any, **__: Any) -> None:
-    """A hint, or output that nobody sees."""
+    """A hint, output that nobody sees, or a wait for what is complete here when its statement ends."""
 
 
 for _name in (
@@ -46,6 +46,11 @@ for _name in (
     "sync_warp",
     "sync_global",
     "fence_proxy_async",
+    "wait_wgmma",
+    "warpgroup_arrive",
+    "warpgroup_commit_batch",
+    "warpgroup_wait",
+    "warpgroup_fence_operand",
 ):
     semantics(_name, gpu=True, raw=True)(nothing)
     semantics(f"{_name}@lanes", gpu=True, raw=True)(nothing)

@@ -35,8 +35,7 @@ _TABLE = {
         TCGEN05TensorCoreIntrinEmitter WGMMADescriptorParams WGMMATensorCoreIntrinEmitter
         SparseTensorCoreIntrinEmitter WGSparseTensorCoreIntrinEmitter WarpSpecializeFrame
         WSID WSInstr WSOpRef WSPipeline WSRole WSSchedule WSScope WSSync WSSyncKind
-        ptx_arrive_cluster_barrier ptx_mma_sm70 warpgroup_arrive warpgroup_commit_batch warpgroup_wait
-        warpgroup_fence_operand wait_wgmma
+        ptx_arrive_cluster_barrier ptx_mma_sm70
         """,
     THREADS: """
         activemask all_sync any_sync ballot ballot_sync match_all_sync match_any_sync shuffle_elect
