@@ -242,3 +242,50 @@ def test_undefined_data_of_the_new_kernel_alone() -> None:
     old = HEAD + HALF.replace("cid * 32 + 16, 0:64], x[0:16, :]", "cid * 32 + 32, 0:64], x[0:32, :]")
     assert [k.status for k in by_calls(old, HEAD + HALF).kernels] == ["failed"]
     assert [k.status for k in by_calls(HEAD + HALF, old).kernels] == ["verified"]
+
+
+TWINS = (
+    HEAD
+    + """
+
+@tilelang.jit(out_idx=[1])
+def f(M, twice=False):
+    if twice:
+        @T.prim_func
+        def main(A: T.Tensor((M, 64), "float32"), B: T.Tensor((M, 64), "float32")):
+            with T.Kernel(M // 16, threads=128) as bx:
+                a = T.alloc_shared((16, 64), "float32")
+                T.copy(A[bx * 16, 0], a)
+                for i, j in T.Parallel(16, 64):
+                    a[i, j] = a[i, j] * 2.0
+                T.copy(a, B[bx * 16, 0])
+    else:
+        @T.prim_func
+        def main(A: T.Tensor((M, 64), "float32"), B: T.Tensor((M, 64), "float32")):
+            with T.Kernel(M // 16, threads=128) as bx:
+                a = T.alloc_shared((16, 64), "float32")
+                T.copy(A[bx * 16, 0], a)
+                for i, j in T.Parallel(16, 64):
+                    a[i, j] = a[i, j] * 3.0
+                T.copy(a, B[bx * 16, 0])
+    return main
+"""
+)
+
+
+def test_a_kernel_proves_nothing_of_another_one_of_its_name() -> None:
+    new = migrate_text(TWINS, "k.py", Options()).new_text
+    assert new is not None
+    wrong = new.replace("* 2.0", "* 2.5")
+    calls = [Call("f", {"M": 64, "twice": twice}) for twice in (False, True)]
+    one = by_calls(TWINS, wrong, calls[0])
+    assert not one.ok
+    assert sorted(k.status for k in one.kernels) == ["not verified", "verified"]
+    both = by_calls(TWINS, new, *calls)
+    assert both.ok
+    assert [k.status for k in both.kernels] == ["verified", "verified"]
+    assert len({k.line for k in both.kernels}) == 2
+    assert not by_calls(TWINS, wrong, *calls).ok
+    kept = new.replace("* 3.0", "* 3.5")  # of the first, nothing changed
+    assert not by_calls(new, kept, calls[0]).ok
+    assert by_calls(new, kept.replace("* 3.5", "* 3.0 * 1.0"), calls[0]).ok

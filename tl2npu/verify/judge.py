@@ -18,7 +18,7 @@ from tl2npu.verify import process
 from tl2npu.verify.job import Job
 from tl2npu.verify.limits import Limits, limits_of, reasons
 from tl2npu.verify.loading import Source
-from tl2npu.verify.naming import Place, places
+from tl2npu.verify.naming import Place, places, unchanged
 from tl2npu.verify.settings import Settings, UsageError
 from tl2npu.verify.telling import Event
 
@@ -35,6 +35,8 @@ class Findings:
     problems: list[Event] = field(default_factory=list)
     hazards: list[Event] = field(default_factory=list)
     launched: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, set[int]] = field(default_factory=dict)
+    """Those of the old kernels that were launched: several kernels may have one name, as in two branches."""
     scripts: list[ScriptCheck] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     smaller: dict[str, str] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class Findings:
                 self.notes.append(event["text"])
             elif kind == "launched":
                 self.launched[event["kernel"]] = event["line"]
+                self.lines.setdefault(event["kernel"], set()).add(event["line"])
                 self.launches += 1
             elif kind == "comparison":
                 self.comparisons.append(_comparison(event))
@@ -144,17 +147,33 @@ def concluded(
     result = VerifyResult(old.shown, new.shown, settings.backend.name, settings.arithmetic, standard=settings.standard)
     findings.comparisons = _with_torn_layouts(findings.comparisons)
     findings.comparisons = [_with_limits(c, new, settings) for c in findings.comparisons]
-    by_name = {place.name: place for place in kernels}
+    idle = _idle(kernels, findings)
+    same = unchanged(old.text, new.text) if idle else set()
+    left = [place for place in idle if place.line not in same]
+    by_name = {place.name: place for place in (*left, *(place for place in kernels if place not in idle))}
     for name, line in findings.launched.items():
         by_name.setdefault(name, Place(name, line, line, line))
     limits = Limits()
     if settings.check is not None:
         limits = limits_of(old, new, settings.check, by_name, findings.comparisons)
-    return judged(result, findings, by_name, limits, wanted)
+    alike = [place for place in kernels if place not in by_name.values() and place not in idle]
+    return judged(result, findings, by_name, limits, wanted, alike, left)
+
+
+def _idle(kernels: Sequence[Place], findings: Findings) -> list[Place]:
+    """The kernels that were not launched, while another one of the same name was."""
+    launched: set[Place] = set()
+    for name, lines in findings.lines.items():
+        alike = sorted((place for place in kernels if place.name == name), key=lambda place: place.line)
+        # a line is that of the `def` or of a decorator above it
+        launched |= {next((place for place in alike if place.line >= line), alike[-1]) for line in lines if alike}
+    names = {place.name for place in launched}
+    return [place for place in kernels if place.name in names and place not in launched]
 
 
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
 _STOOD_IN_FOR = ("tilelang", "tvm")
+_IDLE = "it was never launched, only another kernel of the same name"
 _TO_BE = {"compile": "compiled", "sim": "launched", "npu": "launched", "camodel": "launched"}
 _UNROUNDED = "agrees with the old kernel if its intermediate rounding to 16 bits is left out"
 
@@ -199,21 +218,33 @@ def _functions(text: str) -> dict[str, str]:
 
 
 def judged(
-    result: VerifyResult, findings: Findings, by_name: Mapping[str, Place], limits: Limits, wanted: set[str]
+    result: VerifyResult,
+    findings: Findings,
+    by_name: Mapping[str, Place],
+    limits: Limits,
+    wanted: set[str],
+    alike: Sequence[Place] = (),
+    idle: Sequence[Place] = (),
 ) -> VerifyResult:
-    """The verdict on each kernel of ``by_name``, and on the file: ``wanted`` are the kernels to be proved."""
+    """The verdict on each kernel of ``by_name``, and on the file: ``wanted`` are the kernels to be proved.
+
+    ``alike`` are further kernels of these names, and ``idle`` those that were not launched, while one of their name
+    was: that proves nothing about them.
+    """
     faults = _Faults(by_name)
     faults.of_problems(findings.problems)
     faults.of_the_old(findings.hazards)
     faults.of_comparisons(findings.comparisons)
     faults.of_scripts(findings.scripts)
     faults.of_limits(limits.broken)
-    verdicts = [faults.verdict(place, findings, result.backend) for place in by_name.values()]
+    verdicts = [faults.verdict(place, findings, result.backend) for place in (*by_name.values(), *alike)]
+    verdicts += [KernelVerdict(place.name, place.line, "not verified", _IDLE) for place in idle]
     for verdict in verdicts:
-        if verdict.name in wanted and verdict.name not in faults.first and verdict.status == "not verified":
+        told = verdict.name in faults.first and verdict.reason != _IDLE
+        if verdict.name in wanted and not told and verdict.status == "not verified":
             text = f"{verdict.name} was not verified: {verdict.reason}"
             faults.diagnostics.append(diagnostic(UNVERIFIED, verdict.line, text, verdict.name))
-    proved = {verdict.name for verdict in verdicts if verdict.status == "verified"}
+    proved = {verdict.name for verdict in verdicts if verdict.status == "verified"} - {place.name for place in idle}
     complete = bool(proved) and (wanted & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
     ok = complete and not findings.broken and not any(d.severity == "error" for d in faults.diagnostics)
     return replace(

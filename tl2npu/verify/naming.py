@@ -65,6 +65,13 @@ def texts(text: str) -> dict[str, str]:
     return {_qualified(around): ast.dump(around[-1]) for around in _kernels(ast.parse(text), (), _is_kernel)}
 
 
+def unchanged(old: str, new: str) -> set[int]:
+    """The lines of the old kernels whose text, without comments and layout, a new one of the same name has."""
+    kept = {(_qualified(around), ast.dump(around[-1])) for around in _kernels(ast.parse(new), (), _is_kernel)}
+    found = _kernels(ast.parse(old), (), _is_kernel)
+    return {around[-1].lineno for around in found if (_qualified(around), ast.dump(around[-1])) in kept}
+
+
 _Scopes = tuple[ast.FunctionDef | ast.ClassDef, ...]
 
 
