@@ -56,8 +56,8 @@ class Drawn:
 class Sizes:
     """How large the numbers of the whole range may be: below two to the power of ``most``.
 
-    The terms of a matrix product must not overflow, nor its sum where that is a half, and an exponential of a difference
-    of large numbers has no digits.
+    The terms of a matrix product must not overflow, nor its sum where that is a half. An exponential of a difference of
+    large numbers has no digits.
     """
 
     most: int = 1024

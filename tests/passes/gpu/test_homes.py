@@ -474,7 +474,7 @@ def test_rows_of_a_product_that_do_not_begin_with_it_leave_through_ub() -> None:
 
 
 def test_a_sum_of_the_type_of_its_operands_is_taken_in_float32() -> None:
-    params = 'A: T.Tensor((64, 96), dtype), B: T.Tensor((96, 64), dtype), C: T.Tensor((64, 64), dtype)'
+    params = "A: T.Tensor((64, 96), dtype), B: T.Tensor((96, 64), dtype), C: T.Tensor((64, 64), dtype)"
     tiles = TILES.replace('"float16"', "dtype").replace('"float32"', "dtype")
     relu = "for i, j in T.Parallel(32, 64):\n    acc[i, j] = T.max(acc[i, j], 0)\n"
     text = gpu_file(
