@@ -289,3 +289,41 @@ def test_a_kernel_proves_nothing_of_another_one_of_its_name() -> None:
     kept = new.replace("* 3.0", "* 3.5")  # of the first, nothing changed
     assert not by_calls(new, kept, calls[0]).ok
     assert by_calls(new, kept.replace("* 3.5", "* 3.0 * 1.0"), calls[0]).ok
+
+
+TAIL = (
+    HEAD
+    + """
+
+@tilelang.jit(out_idx=[2])
+def f(M):
+    @T.prim_func
+    def main(A: T.Tensor((M, 64), "float32"), L: T.Tensor((1,), "int32"), B: T.Tensor((M, 64), "float32")):
+        with T.Kernel(M // 32, threads=128) as bx:
+            a = T.alloc_shared((32, 64), "float32")
+            s = T.alloc_fragment((32,), "float32")
+            r = T.alloc_fragment((32,), "float32")
+            T.copy(A[bx * 32, 0], a)
+            T.reduce_sum(a, s, dim=1)
+            for i in T.Parallel(32):
+                if bx * 32 + i < L[0]:
+                    r[i] = 1.0 / s[i]
+            for i, j in T.Parallel(32, 64):
+                if bx * 32 + i < L[0]:
+                    B[bx * 32 + i, j] = a[i, j] * r[i]
+
+    return main
+"""
+)
+
+
+def test_rows_behind_the_end_that_nothing_stores_may_be_undefined() -> None:
+    new = migrate_text(TAIL, "k.py", Options()).new_text
+    assert new is not None
+    call = Call("f", {"M": 64}, {"L": "np.array([40])"})  # the second vector core of the second block has no row
+    assert by_calls(TAIL, new, call).ok
+    stored = new.replace("bx * 32 + i + vid * 16 < L[0]", "bx * 32 + i + vid * 16 < M")
+    assert stored != new
+    found = by_calls(TAIL, stored, call)
+    assert not found.ok
+    assert "leaves undefined data" in " ".join(d.message for d in found.diagnostics if d.code == "TL908")

@@ -4,7 +4,8 @@ A tile is often larger than what was loaded into it; operators then compute on t
 stored. So a read of unwritten elements is not reported at once if the operator keeps them apart: the results that
 depend on them become undefined, and the report comes when undefined data decides something (a scalar, a product or
 reduction that mixes it into every element) or is left in an output. A computing operator whose whole operand is
-unwritten is reported where it stands; a copy hands the gap on.
+unwritten is reported where it stands, unless a condition switched off every element of what should have written it,
+as in the last rows of a tail; a copy hands the gap on.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
         step = gap.step
         assert step is not None
         whole = gap.mask is None or bool(np.all(gap.mask))
-        if whole and not step.moves and not (gap.cells.state is cells.state and step.operator == "Parallel"):
+        meant = gap.cells.state.passed_by or (gap.cells.state is cells.state and step.operator == "Parallel")
+        if whole and not step.moves and not meant:
             report.uninitialised(access, gap)
             continue
         mask = True if whole else _mapped(gap, extent)

@@ -91,7 +91,7 @@ class Cells:
 class State:
     """The layers themselves."""
 
-    __slots__ = ("displaced", "reads", "tainted", "twin", "writer")
+    __slots__ = ("displaced", "passed_by", "reads", "tainted", "twin", "writer")
 
     def __init__(self, size: int, first: int) -> None:
         self.writer = Layer(size, first)
@@ -99,3 +99,5 @@ class State:
         self.displaced: Layer | None = None
         self.twin: Layer | None = None
         self.tainted = False
+        self.passed_by = False
+        """A statement that writes some elements, by a condition, had none to write: the gaps are meant."""

@@ -222,6 +222,8 @@ class Watched(Access):
         if kind == "r":
             self._read(cells, key, full, site, number)
         elif kind == "w":
+            if isinstance(key, tuple) and any(np.size(index) == 0 for index in key if not isinstance(index, slice)):
+                cells.state.passed_by = True
             self._write(cells, key, full, site, array, False)
         elif kind == "rw":
             self._read(cells, key, full, site, number)
