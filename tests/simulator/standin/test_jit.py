@@ -305,3 +305,27 @@ def test_workspaces_by_position(script: Script, name: str) -> None:
     text = KERNEL.replace("threads=32", "is_npu=True").replace("as _", "as (cid, vid)")
     found = script(text + f"kernel = tilelang.{name}(body(5), [2], [1, 3])")
     assert (found["kernel"].out_idx, found["kernel"].workspace_idx) == ([2], [1, 3])
+
+
+def test_an_eager_kernel_is_compiled_for_tensors(script: Script) -> None:
+    text = """
+import numpy as np
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def double(A, block=8):
+    N = T.const("N")
+    A: T.Tensor((N,), "float32")
+    B = T.empty((N,), "float32")
+    with T.Kernel(T.ceildiv(N, block), threads=32) as bx:
+        for i in T.Parallel(block):
+            B[bx * block + i] = A[bx * block + i] * 2
+    return B
+
+a = np.arange(16, dtype="float32")
+kernel = double.compile(a, block=4)
+b = kernel(a)
+"""
+    found = script(text)
+    np.testing.assert_array_equal(found["b"], found["a"] * 2)

@@ -248,6 +248,8 @@ class Factory:
         """The kernel for given arguments; eager style: extents by name, tensors may be left out."""
         if not self.eager:
             return self(*args, **kwargs)  # type: ignore[no-any-return]
+        if any(map(tensors.is_tensor, (*args, *kwargs.values()))):
+            return self._for(args, kwargs)
         key = repr((args, sorted((k, repr(v)) for k, v in kwargs.items())))
         if key not in self.cache:
             with stated(self.options.get("target")):
@@ -255,7 +257,8 @@ class Factory:
             self.cache[key] = self._kernel(func, {**{str(n): a for n, a in enumerate(args)}, **kwargs})
         return self.cache[key]
 
-    def _eager(self, args: Any, kwargs: Any) -> Any:
+    def _for(self, args: Any, kwargs: Any) -> JITKernel:
+        """The kernel for the tensors of a call."""
         shapes = {
             n: (tensors.array_of(v).shape, tensors.dtype_of(v))
             for n, v in eager.given(self.function, args, kwargs).items()
@@ -268,7 +271,10 @@ class Factory:
                 func, constants = eager.trace(self.function, args, kwargs, shapes)
             passed = {p.name for p in func.params}  # scalars of the launch are no arguments of the compilation
             self.cache[key] = self._kernel(func, {n: v for n, v in (plain | constants).items() if n not in passed})
-        kernel = self.cache[key]
+        return self.cache[key]
+
+    def _eager(self, args: Any, kwargs: Any) -> Any:
+        kernel = self._for(args, kwargs)
         everything = eager.given(self.function, args, kwargs)
         return kernel(*(everything[p.name] for n, p in enumerate(kernel.params) if n not in kernel.out_idx))
 
