@@ -366,3 +366,30 @@ def test_a_product_that_is_summed_in_halves_does_not_overflow() -> None:
     assert by_calls(old, new, Call("f", {"M": 64})).ok
     lost = new.replace("T.max(c[i, j], 0)", "T.max(c[i, j], 0.25)")
     assert "TL907" in codes(by_calls(old, lost, Call("f", {"M": 64})))
+
+
+INTEGERS = """
+
+@tilelang.jit(out_idx=[1], pass_configs=pass_configs)
+def f(rows=64):
+    @T.prim_func
+    def main(X: T.Tensor((rows, 64), "int32"), Y: T.Tensor((rows, 64), "int32")):
+        with T.Kernel(rows // 32, threads=2, is_npu=True) as (cid):
+            x = T.alloc_shared((32, 64), "int32")
+            w = T.alloc_shared((32, 64), "float32")
+            T.copy(X[cid * 32, 0], x)
+            T.tile.add(x, x, 3)
+            T.copy(x, Y[cid * 32, 0])
+
+    return main
+"""
+
+
+def test_integers_that_float32_does_not_hold() -> None:
+    old = HEAD + INTEGERS
+    new = old.replace(
+        "T.tile.add(x, x, 3)", "T.copy(x, w)\n            T.tile.add(w, w, 3.0)\n            T.copy(w, x)"
+    )
+    call = Call("f", {"rows": 64})
+    assert by_calls(old, new, call, draws=1, check=None).ok
+    assert "TL907" in codes(by_calls(old, new, call, check=None))

@@ -76,9 +76,9 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
 
     Floats are standard normal, or what :func:`numbers` gives. Integers may be indices, so they are drawn from 0 up to
     the smallest extent of any tensor of the kernel (but at most 127, which int8 holds): an index within every axis. In
-    further draws some are -1 where the kernel asks for that, and those that are no places are any numbers of a byte.
-    Booleans are fair coins. A parameter's values depend on
-    ``seed``, its name and the kind of the draw only. Raises UsageError for an expression that fails or does not fit, or
+    further draws some are -1 where the kernel asks for that, and those that are no places are any numbers of a byte, or
+    of their type. Booleans are fair coins. A parameter's values depend on ``seed``, its name and the kind of the draw
+    only. Raises UsageError for an expression that fails or does not fit, or
     a name that no parameter has.
     """
     params = compiled.kernel.params
@@ -123,7 +123,8 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
                 text = str(what.kind)
                 tensors[name] = numbers(param.dtype, shapes[name], rng, what.kind, sizes)
             else:
-                tensors[name], text = _integers(param.dtype, shapes[name], rng, bound, free)
+                wide = what.kind == "the whole range"
+                tensors[name], text = _integers(param.dtype, shapes[name], rng, bound, free, wide)
             if meanings is not None and name in meanings.absent and param.dtype.startswith("int"):
                 tensors[name][rng.random(shapes[name]) < 0.25] = -1
             said.append(f"{name} {text}")
@@ -171,11 +172,18 @@ def numbers(dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind, sizes: Siz
     return np.asarray(normal, np.float64).astype(dtypes.numpy_dtype(dtype))
 
 
-def _integers(dtype: str, shape: tuple[int, ...], rng: Any, bound: int, free: bool) -> tuple[np.ndarray, str]:
+def _integers(
+    dtype: str, shape: tuple[int, ...], rng: Any, bound: int, free: bool, wide: bool
+) -> tuple[np.ndarray, str]:
+    """``free``: they are no places. ``wide``: numbers of every size, since float32 holds integers of 24 bits only."""
     kind = dtypes.numpy_dtype(dtype)
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(kind), "true or false"
     if free and dtypes.bits(dtype) > 4:
+        if wide and dtypes.bits(dtype) > 8:
+            limits = np.iinfo(kind)
+            numbers = rng.integers(limits.min, limits.max, shape, kind, endpoint=True)
+            return numbers >> rng.integers(0, dtypes.bits(dtype) - 1, shape).astype(kind), "integers of every size"
         low = 0 if dtype.startswith("uint") else -128
         return rng.integers(low, low + 256, shape).astype(kind), f"integers {low} to {low + 255}"
     top = min(bound, 8) if dtypes.bits(dtype) == 4 else bound
