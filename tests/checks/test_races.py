@@ -42,6 +42,23 @@ def test_vector_to_cube_in_a_loop() -> None:
     assert check("T.copy(B[0, 0], r)", loop(step), end, STORE) == ["TL848"]
 
 
+def test_an_answer_under_a_condition() -> None:
+    """What comes back only where data say so orders nothing where they do not; under the same condition it does."""
+    there = "T.tile.fill(h, 1.0)\nT.copy(h, l)\nT.gemm_v0(l, r, c, init=True)\n"
+    back = "T.copy(c, x)\nT.tile.add(y, y, x)\n"
+
+    def under(head: str, text: str) -> str:
+        return f"{head}\n" + "".join(f"    {line}\n" for line in text.splitlines())
+
+    start = ("T.tile.fill(y, 0.0)", "T.copy(B[0, 0], r)")
+    data = "if B[k, 0] > 0:"
+    assert check(*start, loop(there + back), STORE) == []
+    assert check(*start, loop(there + under(data, back)), STORE) == ["TL848"]
+    assert check(*start, loop(under(data, there + back)), STORE) == []
+    assert check(*start, loop(there + under("if n > 1:", back)), STORE, args="n") == ["TL848"]
+    assert check(*start, loop(there + under("if k > 0:", back)), STORE) == []  # all turns but one
+
+
 def test_accumulating_in_the_cube_core() -> None:
     step = """
     T.copy(A[cid * 32, 0], l)
