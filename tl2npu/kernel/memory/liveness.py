@@ -51,10 +51,15 @@ class Step:
 
 
 class Liveness:
-    """The tiles of a kernel and where their values are wanted."""
+    """The tiles of a kernel and where their values are wanted.
 
-    def __init__(self, kernel: Kernel) -> None:
+    ``strict``: a tile is only overwritten by what surely writes each element. A load from global memory leaves what
+    lies beyond the end of its tensor, which is of no use where two tiles are to be one, but may be there for a reader.
+    """
+
+    def __init__(self, kernel: Kernel, *, strict: bool = False) -> None:
         self.steps: list[Step] = []
+        self._strict = strict
         self._bounds = Bounds({})
         start = self._step(Stmt(kernel.node))
         self._run(kernel.body, [start])
@@ -114,7 +119,8 @@ class Liveness:
             if access.writes:
                 step.writes.add(tile)
             if access.writes and not access.reads and not access.element and access.operand.is_whole:
-                step.fresh.add(tile)
+                if not self._strict or _writes_all(stmt):
+                    step.fresh.add(tile)
         return step
 
     def _loop(self, loop: Loop, before: list[Step]) -> list[Step]:
@@ -158,7 +164,7 @@ class Liveness:
         writes: Tiles = set()
         swept: dict[Buffer, list[Sym]] = {}
         for stmt in loop.body:
-            if not isinstance(stmt, (Store, Op)):
+            if not isinstance(stmt, Store) and not (isinstance(stmt, Op) and (not self._strict or _writes_all(stmt))):
                 return None
             touched = [access for access in accesses(stmt) if access.operand.buffer.memory is not Memory.GM]
             for access in touched:
@@ -199,6 +205,14 @@ class Liveness:
                 if live != step.live:
                     step.live = live
                     changed = True
+
+
+def _writes_all(stmt: Stmt) -> bool:
+    """No element of the destination keeps its value, whatever the sizes of the tensors are."""
+    if isinstance(stmt, Copy):
+        within = stmt.src.buffer.memory is not Memory.GM and stmt.src.is_whole and not stmt.options
+        return within and stmt.src.buffer.shape == stmt.dst.buffer.shape
+    return isinstance(stmt, Op) and (bool(stmt.op.meaning) or stmt.op.kind in (Kind.FILL, Kind.REDUCE, Kind.GEMM))
 
 
 def _copies(stmt: Stmt, one: Buffer, other: Buffer) -> bool:

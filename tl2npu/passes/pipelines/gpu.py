@@ -37,6 +37,7 @@ from tl2npu.passes.gpu.memory import (
     renamed,
     scalar_tables,
     sliced_stores,
+    unread,
 )
 from tl2npu.passes.gpu.reductions import rewrite as reductions
 from tl2npu.passes.gpu.reductions import small as small_integers
@@ -100,6 +101,7 @@ def _with_tiles(
     element_copies_vectors.by_element(job)
     if job.tight:
         late_sums.put_off(job)
+    unread.drop(job)
     renamed.drop(job)
     merged.steps(job, authors)
     arms.make_where_read(job, authors)
