@@ -30,6 +30,7 @@ from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
 from tl2npu.passes.gpu.memory import (
     cleared,
+    conversions,
     homes,
     late_sums,
     masked_products,
@@ -102,6 +103,7 @@ def _with_tiles(
     if job.tight:
         late_sums.put_off(job)
     unread.drop(job)
+    conversions.once(job, lambda buffer: buffer.name not in authors)
     renamed.drop(job)
     merged.steps(job, authors)
     arms.make_where_read(job, authors)

@@ -243,8 +243,7 @@ class Legality(Instructions):
         assert rows is not None
         self.note("TL141")
         dtype = value.dtype or "float32"
-        stem = next((load.name for load in value.loads), "rows")
-        name = self.temporaries.tile((rows.text,), dtype, stem)
+        name = self.vector(rows.text, value, dtype, "rows")
         self.along(rows_only(self.nest), value, name, dtype)
         return Expr("load", name, (), dtype, text=f"{name}[{rows.name}]", span=Span.ROW, axes=_ROWS)
 
@@ -277,10 +276,19 @@ class Legality(Instructions):
         columns = self.nest.columns
         self.note({"cast": "TL144", "binary": "TL158", "negative": "TL158"}.get(value.kind, "TL140"))
         dtype = value.dtype or "float32"
-        stem = next((load.name for load in value.loads), "columns")
-        name = self.temporaries.tile((columns.text,), dtype, stem)
+        name = self.vector(columns.text, value, dtype, "columns")
         self.along(replace(self.nest, rows=None), value, name, dtype)
         return Expr("load", name, (), dtype, text=f"{name}[{columns.name}]", span=Span.COLUMN, axes=_COLUMNS)
+
+    def vector(self, extent: str, value: Expr, dtype: str, wish: str) -> str:
+        """The tile of a vector; the conversion of a vector has one of its own, which may be of use again."""
+        stem = next((load.name for load in value.loads), wish)
+        if self.temporaries.tight or value.kind != "cast" or not is_flat(value.args[0]):
+            return self.temporaries.tile((extent,), dtype, stem)
+        key = ("converted", show(value.args[0]), dtype, extent)
+        if key not in self.temporaries.shared:
+            self.temporaries.shared[key] = self.temporaries.tile((extent,), dtype, f"{stem}_tmp", keep=True)
+        return self.temporaries.shared[key]
 
     def along(self, nest: Nest, value: Expr, name: str, dtype: str) -> None:
         """Compute a value that changes along one axis only, in a loop over that axis."""
