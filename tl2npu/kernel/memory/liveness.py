@@ -54,7 +54,8 @@ class Liveness:
     """The tiles of a kernel and where their values are wanted.
 
     ``strict``: a tile is only overwritten by what surely writes each element. A load from global memory leaves what
-    lies beyond the end of its tensor, which is of no use where two tiles are to be one, but may be there for a reader.
+    lies beyond the end of its tensor, which is of no use where two tiles are to be one, but may be there for a reader;
+    and to memory planning a loop over rows only writes a part in each turn (TL721).
     """
 
     def __init__(self, kernel: Kernel, *, strict: bool = False) -> None:
@@ -118,9 +119,9 @@ class Liveness:
                 step.reads.add(tile)
             if access.writes:
                 step.writes.add(tile)
-            if access.writes and not access.reads and not access.element and access.operand.is_whole:
-                if not self._strict or _writes_all(stmt):
-                    step.fresh.add(tile)
+            whole = access.operand.is_whole and not access.element and (not self._strict or _writes_all(stmt))
+            if access.writes and not access.reads and whole:
+                step.fresh.add(tile)
         return step
 
     def _loop(self, loop: Loop, before: list[Step]) -> list[Step]:
@@ -158,7 +159,7 @@ class Liveness:
 
     def _swept(self, loop: Loop) -> tuple[Tiles, Tiles, Tiles] | None:
         """A loop over whole tiles, element by element or row by row, as one step."""
-        if loop.kind not in ("parallel", "serial", "unroll"):
+        if loop.kind not in ("parallel", "serial", "unroll") or (self._strict and loop.kind != "parallel"):
             return None
         reads: Tiles = set()
         writes: Tiles = set()

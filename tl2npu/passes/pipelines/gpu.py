@@ -102,8 +102,9 @@ def _with_tiles(
     element_copies_vectors.by_element(job)
     if job.tight:
         late_sums.put_off(job)
-    unread.drop(job)
-    conversions.once(job, lambda buffer: buffer.name not in authors)
+    else:
+        unread.drop(job)
+        conversions.once(job, lambda buffer: buffer.name not in authors)
     renamed.drop(job)
     merged.steps(job, authors)
     arms.make_where_read(job, authors)

@@ -40,7 +40,8 @@ def _conversions(kernel: Kernel, is_made: Callable[[Buffer], bool]) -> list[Copy
 def _converts(copy: Copy) -> bool:
     a, b = copy.src.buffer, copy.dst.buffer
     whole = copy.src.is_whole and copy.dst.is_whole and not copy.options and not copy.via
-    return whole and a.memory is b.memory is Memory.UB and a.dtype != b.dtype and a.shape == b.shape and len(a.shape) == 1
+    vectors = a.memory is b.memory is Memory.UB and a.shape == b.shape and len(a.shape) == 1
+    return whole and vectors and a.dtype != b.dtype
 
 
 def _lift(job: Job, found: Sequence[Copy]) -> None:

@@ -1,14 +1,16 @@
-"""TL137: statements of the vector cores whose tiles are written again as a whole, or never used, before anyone reads them.
+"""TL137: work of the vector cores that nobody reads: its tile is written again as a whole first, or never used.
 
 GPU kernels clear their fragments out of habit; on an NPU each fill is an instruction over the whole tile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.memory.liveness import Liveness
-from tl2npu.kernel.model import Copy, Loop, Memory, Op, Stmt, Store, walk
+from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Op, Side, Stmt, Store, walk
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
@@ -17,8 +19,10 @@ def drop(job: Job) -> None:
     """Leave them out, and then those that only made their operands."""
     while True:
         edits = Edits(job.file.index)
+        received = (stmt for stmt in job.kernel.walk() if isinstance(stmt, Copy) and side_of(stmt) is Side.BOTH)
+        landed = {copy.dst.buffer for copy in received}
         for step in Liveness(job.kernel, strict=True).steps:
-            if step.writes and step.writes.isdisjoint(step.live) and _only_writes(step.stmt):
+            if step.writes and step.writes.isdisjoint(step.live) and _only_writes(step.stmt, landed):
                 edits.remove(step.stmt.node)
                 names = " and ".join(sorted(f"`{tile.name}`" for tile in step.writes))
                 job.change("TL137", step.stmt.node, f"nothing reads what this writes to {names}")
@@ -27,8 +31,11 @@ def drop(job: Job) -> None:
         job.apply(edits)
 
 
-def _only_writes(stmt: Stmt) -> bool:
-    """All that a statement does is to write tiles in UB, from there or from global memory."""
+def _only_writes(stmt: Stmt, landed: Set[Buffer]) -> bool:
+    """All that a statement does is to write tiles in UB, from there or from global memory.
+
+    What reads a tile that comes from the other core makes this core wait for it.
+    """
     inside = list(walk([stmt]))
     plain = all(
         isinstance(one, (Copy, Store))
@@ -40,4 +47,6 @@ def _only_writes(stmt: Stmt) -> bool:
         return False
     found = [access for one in inside for access in accesses(one)]
     allowed = (Memory.UB, Memory.GM)
+    if any(access.reads and access.operand.buffer in landed for access in found):
+        return False
     return all(access.operand.buffer.memory in (allowed[:1] if access.writes else allowed) for access in found)
