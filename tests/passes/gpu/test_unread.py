@@ -1,0 +1,97 @@
+"""TL137, TL144: fills that nobody reads, and conversions that are there already."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.support import agree, gpu_file
+
+FLOATS = 'X: T.Tensor((100, 64), "float32"), O: T.Tensor((128, 64), "float32")'
+TILES = """
+a = T.alloc_fragment((64, 64), "float32")
+b = T.alloc_fragment((64, 64), "float32")
+T.copy(X[0, 0], b)
+T.clear(a)
+"""
+LOOP = "for i, j in T.Parallel(64, 64):\n"
+INPUTS = {"X": np.random.default_rng(3).normal(size=(100, 64)).astype(np.float32)}
+
+
+def filled(body: str) -> bool:
+    """Whether the fill of `a` is in the new kernel, which computes the same as the old one."""
+    new = agree(gpu_file(FLOATS, TILES + body, launch="T.Kernel(1, threads=128) as bx"), INPUTS)
+    return "T.tile.fill(a, 0.0)" in new
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{LOOP}    a[i, j] = b[i, j] + 1.0\nT.copy(a, O[0, 0])",
+        f"for k in T.serial(2):\n    {LOOP}        a[i, j] = b[i, j] + k\n    T.copy(a, O[k * 64, 0])",
+        "T.copy(b, O[0, 0])",
+    ],
+)
+def test_a_fill_that_nobody_reads_goes(body: str) -> None:
+    assert not filled(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # it is added to
+        f"{LOOP}    a[i, j] += b[i, j]\nT.copy(a, O[0, 0])",
+        # the load ends with its tensor
+        "T.copy(X[64, 0], a)\nT.copy(a, O[0, 0])",
+        # only a part is written
+        "for i, j in T.Parallel(32, 64):\n    a[i, j] = b[i, j] + 1.0\nT.copy(a, O[0, 0])",
+        # read before it is written, in the first turn
+        f"for k in T.serial(2):\n    T.copy(a, O[k * 64, 0])\n    {LOOP}        a[i, j] = b[i, j] + 1.0",
+        # not written where the condition is false
+        f"if X.shape[0] < 7:\n    {LOOP}        a[i, j] = b[i, j] + 1.0\nT.copy(a, O[0, 0])",
+    ],
+)
+def test_a_fill_that_is_read_stays(body: str) -> None:
+    assert filled(body)
+
+
+HALVES = 'X: T.Tensor((128, 64), "float16"), S: T.Tensor((2, 64), "float16"), O: T.Tensor((128, 64), "float16")'
+VECTOR = """
+x = T.alloc_shared((64, 64), "float16")
+s = T.alloc_shared((64,), "float16")
+T.copy(S[0, :], s)
+"""
+SCALED = """
+    for i, j in T.Parallel(64, 64):
+        x[i, j] = T.cast(x[i, j], "float32") * T.cast(s[i], "float32")
+"""
+SCALES = {
+    "X": np.random.default_rng(4).normal(size=(128, 64)).astype(np.float16),
+    "S": np.random.default_rng(5).normal(size=(2, 64)).astype(np.float16),
+}
+
+
+def converted(body: str) -> tuple[int, bool]:
+    """How often the vector is converted, and whether it first is in front of the loop."""
+    new = agree(gpu_file(HALVES, VECTOR + body, launch="T.Kernel(1, threads=128) as bx"), SCALES)
+    return new.count("T.copy(s, s_tmp"), new.index("T.copy(s, s_tmp") < new.index("for k in ")
+
+
+def test_a_vector_is_converted_once() -> None:
+    turn = "for k in T.serial(2):\n    T.copy(X[k * 64, 0], x)" + SCALED
+    assert converted(turn + SCALED + "    T.copy(x, O[k * 64, 0])") == (1, True)
+    after = "for k in T.serial(2):\n    T.copy(X[k * 64, 0], x)" + SCALED + "    T.copy(x, O[k * 64, 0])"
+    assert converted(turn + "    T.copy(x, O[k * 64, 0])\n" + after) == (1, True)
+
+
+def test_a_vector_that_changes_is_converted_again() -> None:
+    turn = "for k in T.serial(2):\n    T.copy(X[k * 64, 0], x)\n"
+    assert converted(turn + "    T.copy(S[k, :], s)" + SCALED + "    T.copy(x, O[k * 64, 0])") == (1, False)
+    twice = turn + SCALED.lstrip("\n") + "    T.copy(S[1, :], s)" + SCALED + "    T.copy(x, O[k * 64, 0])"
+    assert converted(twice) == (2, False)
+
+
+def test_a_vector_that_changes_in_a_branch_is_converted_again() -> None:
+    turn = "for k in T.serial(2):\n    T.copy(X[k * 64, 0], x)\n" + SCALED.lstrip("\n")
+    changed = turn + "    if k == 1:\n        T.copy(S[1, :], s)" + SCALED + "    T.copy(x, O[k * 64, 0])"
+    assert converted(changed) == (2, False)
