@@ -29,6 +29,8 @@ def filled(body: str) -> bool:
     [
         f"{LOOP}    a[i, j] = b[i, j] + 1.0\nT.copy(a, O[0, 0])",
         f"for k in T.serial(2):\n    {LOOP}        a[i, j] = b[i, j] + k\n    T.copy(a, O[k * 64, 0])",
+        f"for k in T.serial(2):\n    if k == 1:\n        T.clear(a)\n    {LOOP}        a[i, j] = b[i, j] + k\n"
+        "    T.copy(a, O[k * 64, 0])",
         "T.copy(b, O[0, 0])",
     ],
 )

@@ -1,52 +1,38 @@
-"""TL137: work of the vector cores that nobody reads: its tile is written again as a whole first, or never used.
+"""TL137: fills of tiles that are written again as a whole before anyone reads them, or that are never used.
 
-GPU kernels clear their fragments out of habit; on an NPU each fill is an instruction over the whole tile.
+GPU kernels clear their fragments out of habit; on an NPU each fill is an instruction over the whole tile. Other
+work that an author does for nothing stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
-
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.memory.liveness import Liveness
-from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Op, Side, Stmt, Store, walk
+from tl2npu.kernel.model import Buffer, Memory, Op, Stmt
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
 
 def drop(job: Job) -> None:
-    """Leave them out, and then those that only made their operands."""
-    while True:
-        edits = Edits(job.file.index)
-        received = (stmt for stmt in job.kernel.walk() if isinstance(stmt, Copy) and side_of(stmt) is Side.BOTH)
-        landed = {copy.dst.buffer for copy in received}
-        for step in Liveness(job.kernel, strict=True).steps:
-            if step.writes and step.writes.isdisjoint(step.live) and _only_writes(step.stmt, landed):
-                edits.remove(step.stmt.node)
-                names = " and ".join(sorted(f"`{tile.name}`" for tile in step.writes))
-                job.change("TL137", step.stmt.node, f"nothing reads what this writes to {names}")
-        if not edits:
-            return
-        job.apply(edits)
+    """Leave them out."""
+    edits = Edits(job.file.index)
+    found = [(stmt, access) for stmt in job.kernel.walk() for access in accesses(stmt)]
+    read = {access.operand.buffer for _, access in found if access.reads}
+    stored = {access.operand.buffer for stmt, access in found if access.writes and not _is_fill(stmt)}
+    for step in Liveness(job.kernel, strict=True).steps:
+        if _is_fill(step.stmt) and step.writes.isdisjoint(step.live | (stored - read)):
+            edits.remove(step.stmt.node)
+            job.change("TL137", step.stmt.node, f"nothing reads what this writes to {_names(step.writes)}")
+    job.apply(edits)
 
 
-def _only_writes(stmt: Stmt, landed: Set[Buffer]) -> bool:
-    """All that a statement does is to write tiles in UB, from there or from global memory.
-
-    What reads a tile that comes from the other core makes this core wait for it.
-    """
-    inside = list(walk([stmt]))
-    plain = all(
-        isinstance(one, (Copy, Store))
-        or (isinstance(one, Loop) and one.kind == "parallel")
-        or (isinstance(one, Op) and one.op.kind in (Kind.FILL, Kind.TILE, Kind.REDUCE))
-        for one in inside
-    )
-    if not plain or any(one.via for one in inside):
+def _is_fill(stmt: Stmt) -> bool:
+    """A fill of a tile in UB, written in the kernel itself."""
+    if not isinstance(stmt, Op) or stmt.op.kind is not Kind.FILL or stmt.via:
         return False
-    found = [access for one in inside for access in accesses(one)]
-    allowed = (Memory.UB, Memory.GM)
-    if any(access.reads and access.operand.buffer in landed for access in found):
-        return False
-    return all(access.operand.buffer.memory in (allowed[:1] if access.writes else allowed) for access in found)
+    return all(operand.buffer.memory is Memory.UB for _, operand in stmt.operands)
+
+
+def _names(tiles: set[Buffer]) -> str:
+    return " and ".join(sorted(f"`{tile.name}`" for tile in tiles))
