@@ -122,7 +122,7 @@ REWRITTEN = [
     ("o[i, j] = T.tanh(x[i, j] * 0.5)", ["T.tile.sigmoid(o, x)", "o[i, j] = o[i, j] * 2.0 - 1.0"]),
     ("o[i, j] = T.pow(x[i, j], 2)", ["o[i, j] = x[i, j] * x[i, j]"]),
     ("o[i, j] = T.floor(x[i, j])", [f'T.tile.cast(o, x, "CAST_FLOOR", {M} * {N})']),
-    ("o[i, j] = x[i, j]", ["T.copy(x, o)"]),
+    ("o[i, j] = x[i, j]", ["T.copy(x, O)"]),
     ("o[i, j] = 3", ["T.tile.fill(o, 3.0)"]),
     ("o[i, j] = T.__exp(x[i, j])", ["o[i, j] = T.exp(x[i, j])"]),
     ("o[i, j] = T.ieee_fmaf(x[i, j], z[i, j], s[i])", ["o[i, j] = x[i, j] * z[i, j]", "o[i, j] = o[i, j] + s[i]"]),

@@ -56,6 +56,15 @@ def test_both_tiles_are_needed(body: str) -> None:
     assert "T.copy(a, b)" in new or "T.copy(b, a)" in new
 
 
+def test_no_load_into_a_tile_that_is_allocated_later() -> None:
+    """The copy stays, or goes where both tiles are there."""
+    later = 'T.copy(X, a)\nc = T.alloc_fragment((64, 64), "float32")\nT.clear(c)\n'
+    assign = "for i, j in T.Parallel(64, 64):\n    c[i, j] = a[i, j]\n"
+    new = new_text(later + assign + MUL.format("c") + "\n" + MUL.format("a") + "\nT.copy(c, O)\nT.copy(a, O)")
+    assert "T.copy(X, a)" in new
+    assert "T.copy(X, c)" not in new_text(later + assign + MUL.format("c") + "\nT.copy(c, O)")
+
+
 PRODUCT = (
     'Q: T.Tensor((64, 64), "float16"), K: T.Tensor((64, 64), "float16"), '
     'S: T.Tensor((64,), "float32"), O: T.Tensor((64, 64), "float32")'

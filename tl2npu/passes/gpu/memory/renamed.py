@@ -13,7 +13,7 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses, touches, writes
 from tl2npu.kernel.memory.roles import sites
-from tl2npu.kernel.model import Buffer, Copy, Memory, Stmt
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Stmt
 from tl2npu.passes.gpu.memory.landing import goes_by_rows
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -108,7 +108,8 @@ class _Copies:
         if there.body is not site.body or there.position > site.position:
             return None
         between = site.body[there.position + 1 : site.position]
-        return None if any(touches(stmt, b) for stmt in between) else first
+        later = any(touches(stmt, b) or (isinstance(stmt, Alloc) and stmt.buffer is b) for stmt in between)
+        return None if later else first
 
     def next_user(self, copy: Copy) -> Stmt | None:
         """The next statement of the block that uses the tile of a copy."""
