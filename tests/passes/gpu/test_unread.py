@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -97,3 +98,44 @@ def test_a_vector_that_changes_in_a_branch_is_converted_again() -> None:
     turn = "for k in T.serial(2):\n    T.copy(X[k * 64, 0], x)\n" + SCALED.lstrip("\n")
     changed = turn + "    if k == 1:\n        T.copy(S[1, :], s)" + SCALED + "    T.copy(x, O[k * 64, 0])"
     assert converted(changed) == (2, False)
+
+
+def test_conversions_in_two_steps() -> None:
+    """From bfloat16 to float16 through float32: the second step has a new value when the first has one."""
+    params = 'X: T.Tensor((64, 64), "float16"), V: T.Tensor((64,), "bfloat16"), O: T.Tensor((64, 64), "float16")'
+    body = """x = T.alloc_fragment((64, 64), "float16")
+v = T.alloc_shared((64,), "bfloat16")
+T.copy(X, x)
+T.copy(V, v)
+for i, j in T.Parallel(64, 64):
+    x[i, j] = x[i, j] * v[i]
+T.fill(v, 0.25)
+for i, j in T.Parallel(64, 64):
+    x[i, j] = x[i, j] * v[i]
+T.copy(x, O)
+"""
+    rng = np.random.default_rng(4)
+    inputs = {"X": rng.normal(size=(64, 64)).astype(np.float16), "V": rng.normal(size=64).astype(ml_dtypes.bfloat16)}
+    agree(gpu_file(params, body, launch="T.Kernel(1, threads=128) as bx"), inputs, atol=1e-2, rtol=1e-2)
+
+
+def test_loops_that_leave_different_vectors_alone() -> None:
+    """One conversion goes in front of the outer loop, the other in front of the inner one."""
+    params = 'X: T.Tensor((64, 64), "float32"), V: T.Tensor((64,), "float16"), O: T.Tensor((64, 64), "float32")'
+    body = """x = T.alloc_fragment((64, 64), "float32")
+v = T.alloc_shared((64,), "float16")
+w = T.alloc_shared((64,), "float16")
+T.copy(X, x)
+T.copy(V, v)
+T.copy(V, w)
+for n in T.serial(2):
+    for i in T.Parallel(64):
+        w[i] = w[i] * 0.5
+    for k in T.serial(3):
+        for i, j in T.Parallel(64, 64):
+            x[i, j] = x[i, j] * v[i] + w[i]
+T.copy(x, O)
+"""
+    rng = np.random.default_rng(4)
+    inputs = {"X": rng.normal(size=(64, 64)).astype(np.float32), "V": rng.normal(size=64).astype(np.float16)}
+    agree(gpu_file(params, body, launch="T.Kernel(1, threads=128) as bx"), inputs, atol=1e-2, rtol=1e-2)

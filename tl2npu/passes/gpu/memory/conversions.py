@@ -13,6 +13,7 @@ import libcst as cst
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Branch, Buffer, Copy, Kernel, Loop, Memory, Stmt, children, walk, walk_with_parents
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.plan import Plan
 from tl2npu.source.edits import Edits
 
 
@@ -51,13 +52,12 @@ def _lift(job: Job, found: Sequence[Copy]) -> None:
         loop = _outermost(stmt, parents) if isinstance(stmt, Copy) and stmt in found else None
         if isinstance(stmt, Copy) and loop is not None:
             lifted.setdefault(loop, {}).setdefault(stmt.dst.buffer, stmt)
-    edits = Edits(job.file.index)
+    plan = Plan(job)
     for loop, copies in lifted.items():
-        lines = [cst.SimpleStatementLine([cst.Expr(copy.call.deep_clone())]) for copy in copies.values()]
-        edits.replace_many(loop.node, [*lines, loop.node])
         for copy in copies.values():
+            plan.before(loop.node, [cst.SimpleStatementLine([cst.Expr(copy.call.deep_clone())])])
             job.change("TL144", copy.node, f"`{copy.src.buffer.name}` is converted once, in front of the loop")
-    job.apply(edits)
+    plan.apply()
 
 
 def _outermost(copy: Copy, parents: Sequence[Stmt]) -> Loop | None:
@@ -85,7 +85,8 @@ def _drop(job: Job, found: Sequence[Copy]) -> None:
                 if stmt.dst.buffer in there:
                     edits.remove(stmt.node)
                     job.change("TL144", stmt.node, f"`{stmt.dst.buffer.name}` still has what this converts")
-                there = there | {stmt.dst.buffer}
+                    continue
+                there = {tile for tile in there if sources[tile] is not stmt.dst.buffer} | {stmt.dst.buffer}
                 continue
             changed = _written([stmt])
             kept = {tile for tile in there if sources[tile] not in changed}
