@@ -55,7 +55,6 @@ def test_an_answer_under_a_condition() -> None:
     assert check(*start, loop(there + back), STORE) == []
     assert check(*start, loop(there + under(data, back)), STORE) == ["TL848"]
     assert check(*start, loop(under(data, there + back)), STORE) == []
-    assert check(*start, loop(there + under("if n > 1:", back)), STORE, args="n") == ["TL848"]
     assert check(*start, loop(there + under("if k > 0:", back)), STORE) == []  # all turns but one
 
 

@@ -75,12 +75,13 @@ def _judge(subject: Subject, meetings: Sequence[tuple[Channel, Meeting]]) -> Ite
 def _choices(subject: Subject, ends: Sequence[End]) -> Iterator[tuple[str, bool, dict[int, bool]]]:
     """Conditions around some ends, each with the arm that is taken: a transfer in the other one orders nothing then.
 
-    Those on loop variables, and on no data, differ from turn to turn, and are left out.
+    Those on loop variables, and on no data, differ from turn to turn; those that Python decides make another kernel,
+    with other readers. Both are left out.
     """
     at = {id(end.at) for end in ends}
     found: dict[str, list[Branch]] = {}
     for placed in subject.statements:
-        if isinstance(placed.stmt, Branch):
+        if isinstance(placed.stmt, Branch) and not subject.late.python_decides(placed.stmt):
             cond = placed.stmt.cond
             turning = {str(item.var) for loop in placed.loops for item in loop.ranges}
             if cond.loads or not any(cond.sym.depends_on(name) for name in turning):

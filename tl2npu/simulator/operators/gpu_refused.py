@@ -72,7 +72,7 @@ _TABLE = {
     UNKNOWN: "hypot ldexp nextafter continue_loop",
 }
 
-_PREFIXES = ("ptx_", "tvm_", "mma_", "simdgroup_", "tcgen05_", "wgmma_", "warpgroup_", "TensorCore", "cooperative_")
+_PREFIXES = ("ptx_", "tvm_", "mma_", "simdgroup_", "tcgen05_", "wgmma_", "TensorCore", "cooperative_")
 
 REFUSED: Mapping[str, str] = MappingProxyType({n: reason for reason, names in _TABLE.items() for n in names.split()})
 """Operator name -> why it has no meaning in a GPU kernel here."""

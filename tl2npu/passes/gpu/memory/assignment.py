@@ -206,10 +206,8 @@ class Assignment:
         self.new_allocations.setdefault(product, []).extend(made)
         outermost = [*self.layout.places[id(last)].parents, last][0].node
         self.plan.before(outermost, self._lines(f"T.tile.fill({ub}, 0.0)", outermost))
-        around = (
-            f"# the vector cores wait until the cube core has read their tiles\nT.copy({ub}, {l1})\n"
-            f"T.gemm_v0({l1}, {l1}, {l0c}, init=True)\nT.copy({l0c}, {back})\nT.tile.mul({back}, {back}, 0.0)"
-        )
+        around = f"T.copy({ub}, {l1})\nT.gemm_v0({l1}, {l1}, {l0c}, init=True)\n"
+        around += f"T.copy({l0c}, {back})\nT.tile.mul({back}, {back}, 0.0)"
         self.plan.after(last.node, self._lines(around, last.node))
         self.job.change("TL623", last.node, f"the vector cores wait for `{ub}` before they go on")
 
