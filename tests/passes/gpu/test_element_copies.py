@@ -589,3 +589,23 @@ def test_regions_with_slices_and_single_indices(load: str, store: str, shape: st
     new = agree(text, {"X": given})
     wanted = np.stack([given[row, start : start + 128] for row, start in enumerate(first)])
     np.testing.assert_array_equal(run(new, {"X": given})["Y"], wanted)
+
+
+@pytest.mark.parametrize("part", ["buf[0, :, :]", "buf[0, 0:16, 0:32]", "buf[0, 0:8, :]"])
+def test_regions_with_slices_and_single_indices_for_a_part_of_a_tile(part: str) -> None:
+    """A GPU takes all rows of the part; the Ascend compiler would take one."""
+    params = 'A: T.Tensor((32, 64), "float32"), B: T.Tensor((32, 64), "float32")'
+    body = f"""buf = T.alloc_shared((2, 16, 32), "float32")
+o = T.alloc_fragment((16, 32), "float32")
+T.clear(buf)
+T.copy(A[bx * 16, 0:32], {part})
+for k in T.serial(2):
+    if k == 0:
+        T.copy(A[bx * 16, 32:64], buf[1, :, :])
+    for i, j in T.Parallel(16, 32):
+        o[i, j] = buf[k, i, j] * 2.0
+    T.copy(o, B[bx * 16, k * 32])
+"""
+    inputs = {"A": RNG.standard_normal((32, 64)).astype(np.float32)}
+    new = agree(gpu_file(params, body, launch="T.Kernel(2, threads=128) as bx"), inputs)
+    assert f"T.copy(A[bx * 16 : bx * 16 + {8 if '8' in part else 16}, 0:32], {part})" in new

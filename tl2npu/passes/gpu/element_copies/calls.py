@@ -6,6 +6,8 @@ columns of a tile, are copies between two tiles (compiler-facts 1: g1_g_cols, g1
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
@@ -13,7 +15,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Op, Operand, Scalar
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.gpu.element_copies.columns import size_text
 from tl2npu.passes.gpu.element_copies.gathers import is_operand
 from tl2npu.passes.gpu.element_copies.strided import (
@@ -209,24 +211,43 @@ def _spread_points(job: Job) -> None:
     for stmt in job.kernel.walk():
         sides = (stmt.src, stmt.dst) if isinstance(stmt, Copy) and not stmt.via else ()
         tensor = next((side for side in sides if side.buffer.memory is Memory.GM), None)
-        tile = next((side for side in sides if side.dims is None and side.buffer.is_tile), None)
-        text = _spread(tensor, tile.buffer) if tensor is not None and tile is not None else None
+        tile = next((side for side in sides if side.buffer.is_tile), None)
+        axes = _long_axes(tile) if tile is not None else None
+        text = _spread(tensor, axes) if tensor is not None and axes is not None else None
         if tensor is not None and text is not None:
             edits.replace(tensor.node, expression(job, text, tensor.node))
             job.change("TL171", stmt.node, f"wrote all extents of `{code(tensor.node)}`")
     job.apply(edits)
 
 
-def _spread(tensor: Operand, tile: Buffer) -> str | None:
-    """A region with slices and single indices, as the tile's shape wants it; None where it is so already."""
+def _long_axes(tile: Operand) -> list[tuple[Sym, cst.BaseExpression]] | None:
+    """The sizes of a tile, or of a part of it behind its first single indices, each with its text; None if unknown."""
+    axes = list(zip(tile.buffer.shape, tile.buffer.shape_nodes, strict=True))
+    if tile.dims is None:
+        return axes
+    found: list[tuple[Sym, cst.BaseExpression]] = []
+    for dim, (size, node) in zip(tile.dims, axes, strict=True):
+        extent = const(1) if dim.is_point else dim.extent
+        if extent == size:
+            found.append((size, node))
+        elif extent is None or extent.constant is None:
+            return None
+        elif found or not dim.is_point:
+            found.append((extent, cst.Integer(str(extent.constant))))
+    return found
+
+
+def _spread(tensor: Operand, axes: Sequence[tuple[Sym, cst.BaseExpression]]) -> str | None:
+    """A region with slices and single indices, as a tile of these axes wants it; None where it is so already."""
     one, dims = const(1), tensor.dims or ()
+    sizes = [size for size, _ in axes]
     extents = [one if dim.is_point else dim.extent for dim in dims]
-    shape = [*[one] * (len(dims) - len(tile.shape)), *tile.shape][-len(dims) :] if dims else []
+    shape = [*[one] * (len(dims) - len(sizes)), *sizes][-len(dims) :] if dims else []
     if all(dim.is_point for dim in dims) or all(not dim.is_point for dim in dims):
         return None
-    if sum(size != one for size in extents) == sum(size != one for size in tile.shape):
+    if sum(size != one for size in extents) == sum(size != one for size in sizes):
         return None
-    nodes = [*tile.shape_nodes][-len(dims) :]
+    nodes = [node for _, node in axes][-len(dims) :]
     nodes = [nodes[0]] * (len(dims) - len(nodes)) + nodes
     parts: list[str] = []
     for dim, extent, size, node in zip(dims, extents, shape, nodes, strict=True):
