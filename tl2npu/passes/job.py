@@ -63,8 +63,8 @@ class Job:
     these must do.
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
     to their sums as late as may be. ``in_turns``: the cores are to take turns, without stages; ``staged``: a loop over
-    both has some. ``by_zeros``: products of zeros may order them and start sums, ``has_zeros``: some do. ``fork``: where
-    memory and stages first matter, None before.
+    both has some. ``by_zeros``: products of zeros may order them and start sums; ``has_zeros``: some do.
+    ``fork``: where memory and stages first matter, None before.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
     several kernels names the new target with the first of them.
