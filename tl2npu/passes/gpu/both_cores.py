@@ -310,6 +310,8 @@ def _is_halved(job: Job, stmt: Op) -> bool:
 
 def _written(where: dict[int, Site], writers: Sequence[Stmt], readers: Sequence[Stmt]) -> list[Stmt]:
     """The statements behind which a vector has its value, beside those that read it; none if one of them does both."""
+    if not writers or not readers:
+        return []
     chains = {id(stmt): [*where[id(stmt)].parents, stmt] for stmt in (*writers, *readers)}
     depth = 0
     while all(chain[depth + 1 :] and chain[depth] is chains[id(readers[0])][depth] for chain in chains.values()):
@@ -317,7 +319,7 @@ def _written(where: dict[int, Site], writers: Sequence[Stmt], readers: Sequence[
     changing, reading = ({id(chains[id(stmt)][depth]) for stmt in some} for some in (writers, readers))
     if changing & reading:
         return []
-    body = [s for s in where[id(chains[id(writers[0])][depth])].body if id(s) in changing | reading] if writers else []
+    body = [s for s in where[id(chains[id(writers[0])][depth])].body if id(s) in changing | reading]
     return [
         stmt  # in a loop, what is read first is what was written last
         for stmt, following in zip(body, [*body[1:], *body[:1]], strict=True)
