@@ -77,11 +77,12 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
 
 
 def _with_memory(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
-    """The same, with sums that stay in L0C by products of zeros (TL623, TL624), if there is room for them."""
+    """The same, with tiles that save time (products of zeros: TL623, TL624; columns: TL169), if there is room."""
     found = _with_little(start, kind, suppressions)
-    if not found[0].job.has_zeros or (found[-1].reached and not _misfits(found[-1]) and not _behind(found[-1])):
+    fine = len(found) == 1 and found[-1].reached and not _misfits(found[-1]) and not _behind(found[-1])
+    if fine or not found[0].job.has_spent:
         return found
-    without = _with_little(replace(start, by_zeros=False), kind, suppressions)
+    without = _with_little(replace(start, spends=False), kind, suppressions)
     return min(*((found, without) if found[-1].reached else (without, found)), key=_rank)
 
 
@@ -195,7 +196,7 @@ def _attempt(
         edited=list(start.edited),
         notes=list(start.notes),
         made=dict(start.made),
-        by_zeros=start.by_zeros,
+        spends=start.spends,
         _kernel=start.kernel,
     )
     try:

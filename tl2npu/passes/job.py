@@ -63,7 +63,8 @@ class Job:
     these must do.
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
     to their sums as late as may be. ``in_turns``: the cores are to take turns, without stages; ``staged``: a loop over
-    both has some. ``by_zeros``: products of zeros may order them and start sums; ``has_zeros``: some do.
+    both has some. ``spends``: tiles may be added to save time (products of zeros that order the cores and start sums,
+    tiles for columns of tensors); ``has_spent``: some were.
     ``fork``: where memory and stages first matter, None before.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
@@ -84,8 +85,8 @@ class Job:
     tight: bool = False
     in_turns: bool = False
     staged: bool = False
-    by_zeros: bool = True
-    has_zeros: bool = False
+    spends: bool = True
+    has_spent: bool = False
     fork: Fork | None = None
     users: Users | None = None
     targets: tuple[object, ...] | None = None

@@ -4,7 +4,8 @@ The compiler gives each core half of the rows of every tile and restarts row num
 halve, and all three can be said (the text that the compiler makes of them was read, for both targets):
 
 * a vector along the columns, or a vector of numbers: allocated in front of ``T.Kernel``, where the pass that halves
-  buffers does not come (``src/transform/ascend_vid_reduction.cc``: the root block), so that each core has all of it;
+  buffers does not come (``src/transform/ascend_vid_reduction.cc``: the root block), so that each core has all of it,
+  with the tile in which a column of a tensor arrives;
 * the row as a value: ``i + vid * (M // 2)`` with ``vid = T.get_block_binding(1)``, the second variable of the launch's
   frame (``src/ir.cc``), which is the number of the vector core;
 * ``T.tile.select``, whose number of elements is not halved: of ``x[: M // 2, :]`` it is right. Target pto counts a
@@ -29,6 +30,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.roles import Site, sites
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
+    Alloc,
     Branch,
     Buffer,
     Copy,
@@ -52,6 +54,7 @@ from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children, names_in
 
+_MATRIX = 2
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo)
 
 
@@ -61,6 +64,9 @@ def share(job: Job) -> bool:
     if kernel.launch is None:
         return False
     split = _Split(kernel)
+    if _take_elements(job, split):
+        kernel = job.kernel
+        split = _Split(kernel)
     edits = Edits(job.file.index)
     words = _Words(job, edits)
     for loop in kernel.walk():
@@ -84,6 +90,53 @@ def share(job: Job) -> bool:
         _put_before(job, _front(job, texts), "\n".join(texts))
     allocations.finish(job)
     return True
+
+
+def _take_elements(job: Job, split: _Split) -> bool:
+    """Take the elements of columns one by one: for tiles in front of the launch there is no ``T.reduce_sum``.
+
+    Conversions in front and behind, which only the sum needed, go.
+    """
+    edits = Edits(job.file.index)
+    for stmt in job.kernel.walk():
+        source, target = (stmt.args.get(name) for name in ("buffer", "out")) if isinstance(stmt, Op) else (None, None)
+        if not _sums_rows(stmt) or not isinstance(source, Operand) or not isinstance(target, Operand):
+            continue
+        of, to = source.buffer, target.buffer
+        if of not in split.whole:
+            continue
+        made = [copy for copy in _copies(job.kernel) if copy.dst.buffer is of and copy.src.buffer in split.columns]
+        read = [copy for copy in _copies(job.kernel) if copy.src.buffer is to and copy.dst.is_whole]
+        if len(made) == 1 and _uses(job.kernel, of) == 2:
+            of = _left_out(edits, made[0], of).src.buffer
+        if len(read) == 1 and _uses(job.kernel, to) == 2:
+            to = _left_out(edits, read[0], to).dst.buffer
+        name = Names(job).fresh("i", "element")
+        head = f"for {name} in T.serial({code(of.shape_nodes[0])}):"
+        text = f"{head}\n    {to.name}[{name}] = {of.name}[{name}, 0]\n"
+        edits.replace_many(stmt.node, parse(job, text, stmt.node))
+        job.change("TL108", stmt.node, f"took the elements of `{of.name}` one by one")
+    if edits:
+        job.apply(edits)
+    return bool(edits)
+
+
+def _copies(kernel: Kernel) -> Iterator[Copy]:
+    return (stmt for stmt in kernel.walk() if isinstance(stmt, Copy))
+
+
+def _uses(kernel: Kernel, buffer: Buffer) -> int:
+    return sum(
+        a.operand.buffer is buffer for stmt in kernel.walk() if not isinstance(stmt, Alloc) for a in accesses(stmt)
+    )
+
+
+def _left_out(edits: Edits, copy: Copy, buffer: Buffer) -> Copy:
+    """Leave out a copy and the tile that only it needed."""
+    edits.replace_many(copy.node, [])
+    if buffer.statement is not None:
+        edits.replace_many(buffer.statement, [])
+    return copy
 
 
 def _front(job: Job, texts: list[str]) -> cst.CSTNode:
@@ -113,9 +166,12 @@ class _Split:
 
     kernel: Kernel
     whole: set[Buffer] = field(default_factory=set)
+    columns: set[Buffer] = field(default_factory=set)
+    """Tiles with a column of a tensor, which each core may have all of."""
 
     def __post_init__(self) -> None:
         self._seed()
+        self.columns = _columns_of_tensors(self.kernel)
         before = -1
         while before != len(self.whole):
             before = len(self.whole)
@@ -145,13 +201,13 @@ class _Split:
         """Vectors of which a statement makes one from the others, element by element, or by a condition on them."""
         around = [a for parent in parents if isinstance(parent, Branch) for a in accesses(parent)]
         found = [a.operand for a in (*accesses(stmt), *around)]
-        if any(o.buffer.memory is Memory.UB and len(o.buffer.shape) > 1 for o in found):
+        if any(o.buffer.memory is Memory.UB and len(o.buffer.shape) > 1 and o.buffer not in self.columns for o in found):
             return set()
         if isinstance(stmt, (Copy, Op)):
-            return {o.buffer for o in found if _is_vector(o.buffer) and o.dims is None}
+            return {o.buffer for o in found if (_is_vector(o.buffer) or o.buffer in self.columns) and o.dims is None}
         if isinstance(stmt, Store):
             first = _first(stmt.target)
-            return {o.buffer for o in found if _is_vector(o.buffer) and _first(o) == first}
+            return {o.buffer for o in found if (_is_vector(o.buffer) or o.buffer in self.columns) and _first(o) == first}
         return set()
 
     def is_halved(self, buffer: Buffer) -> bool:
@@ -361,6 +417,45 @@ def _sum(start: cst.BaseExpression | None, term: str) -> str:
     loose = isinstance(start, cst.BinaryOperation) and not isinstance(start.operator, _ARITHMETIC)
     text = f"({code(start)})" if loose or isinstance(start, cst.IfExp) else code(start)
     return f"{text} + {term}"
+
+
+def _columns_of_tensors(kernel: Kernel) -> set[Buffer]:
+    """Tiles with a column of a tensor in their first one and zeros beside it (TL169), of which nothing else is used."""
+    tiles = {b for b in kernel.buffers.values() if b.memory is Memory.UB and len(b.shape) == _MATRIX and b.index < 0}
+    before = None
+    while tiles != before:
+        before = set(tiles)
+        for stmt in kernel.walk():
+            if isinstance(stmt, Copy):
+                source, target = stmt.src.buffer, stmt.dst.buffer
+                if source not in tiles and not _is_column(stmt.src):
+                    tiles.discard(target)
+                if target not in tiles:
+                    tiles.discard(source)
+            elif not isinstance(stmt, Alloc):
+                tiles -= {a.operand.buffer for a in accesses(stmt) if not _takes_first(stmt, a)}
+    return tiles
+
+
+def _is_column(operand: Operand) -> bool:
+    dims = operand.dims or ()
+    return operand.buffer.memory is Memory.GM and len(dims) >= _MATRIX and dims[-1].extent == const(1)
+
+
+def _takes_first(stmt: Stmt, access: Access) -> bool:
+    """Elements of the first column are read, or all of a row summed."""
+    if isinstance(stmt, Store):
+        dims = access.operand.dims or ()
+        return access.reads and not access.writes and access.element and dims[-1].lo.is_zero
+    return access.reads and not access.writes and _sums_rows(stmt)
+
+
+def _sums_rows(stmt: Stmt) -> bool:
+    if not isinstance(stmt, Op) or stmt.op.name != "reduce_sum":
+        return False
+    clear, axis = stmt.args.get("clear"), stmt.args.get("dim")
+    along = isinstance(axis, Scalar) and axis.sym.constant in (1, -1)
+    return along and not (isinstance(clear, Scalar) and clear.sym.is_zero)
 
 
 def _is_vector(buffer: Buffer) -> bool:

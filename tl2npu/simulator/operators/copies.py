@@ -117,8 +117,12 @@ def overlap(src: Operand, dst: Operand, clip_below: bool) -> Overlap:
     dropped = 0
     if len(src_axes) != len(dst_axes):
         src_axes, dst_axes, dropped = _one_row(src, dst, src_axes, dst_axes, clip_below)
-        if len(src_axes) != len(dst_axes) and not clip_below and len(src_extents) == len(dst_extents):
-            src_axes = dst_axes = sorted({*src_axes, *dst_axes})  # a column of a wider tile: validCol is 1
+        if len(src_axes) != len(dst_axes) and not clip_below:  # a column of a wider tile: validCol is 1
+            from_end = {n - len(src_extents) for n in src_axes} | {n - len(dst_extents) for n in dst_axes}
+            if min(from_end) >= -min(len(src_extents), len(dst_extents)):
+                src_axes, dst_axes = (
+                    sorted(n + len(extents) for n in from_end) for extents in (src_extents, dst_extents)
+                )
         if len(src_axes) != len(dst_axes):
             _mismatch(src, dst, src_extents, dst_extents)
     lows = {}

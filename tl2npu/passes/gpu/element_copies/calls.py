@@ -20,7 +20,7 @@ from tl2npu.passes.gpu.element_copies.columns import size_text
 from tl2npu.passes.gpu.element_copies.gathers import is_operand
 from tl2npu.passes.gpu.element_copies.strided import (
     Column,
-    lanes_of,
+    Place,
     load_column,
     place_in,
     sliced_column,
@@ -103,18 +103,12 @@ def _column(job: Job, stmt: Copy, column: Column, edits: Edits, tiles: Tiles) ->
     if not tile.is_whole or at is None or stmt.options or not tile.buffer.is_tile:
         text = f"`{code((stmt.src if load else stmt.dst).node)}` is a column of `{column.tensor.name}`"
         raise Blocked("TL170", stmt.node, f"{text}: its elements are not contiguous")
-    if load:
-        lines = load_column(column, tile.buffer.name, name, tiles.names, at)
-    else:
-        rows = tiles.names.fresh(f"{column.tensor.name.lower()}_rows")
-        lanes = lanes_of(job, column.tensor)
-        shape = f"[{column.extent}, {lanes}]"
-        tiles.add(tile.buffer, f"{rows} = T.alloc_shared({shape}, {dtype_text(column.tensor)})")
-        tests = [] if column.ends_alone else [column.is_inside(name)]
-        lines = store_column(column, tile.buffer.name, rows, name, tiles.names, lanes, tests, at)
-    edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
-    way = "read" if load else "stored"
-    job.change("TL169", stmt.node, f"a column of `{column.tensor.name}` is {way} element by element, which is slow")
+    move_column = load_column if load else store_column
+    move = move_column(job, column, Place(tile.buffer.name, tile.buffer.dtype, at), name, tiles.names)
+    for made in move.tiles:
+        tiles.add(tile.buffer, made)
+    edits.replace_many(stmt.node, parse(job, "\n".join(move.lines) + "\n", stmt.node))
+    job.change("TL169", stmt.node, move.told)
 
 
 def _between(job: Job, stmt: Copy, edits: Edits, tiles: Tiles) -> None:

@@ -25,7 +25,7 @@ from tl2npu.kernel.regions import Region
 from tl2npu.passes.gpu.element_copies.gathers import is_operand, row_loop
 from tl2npu.passes.gpu.element_copies.inside import Tests
 from tl2npu.passes.gpu.element_copies.stores import LoopStores
-from tl2npu.passes.gpu.element_copies.strided import column_of, load_column
+from tl2npu.passes.gpu.element_copies.strided import Place, column_of, load_column
 from tl2npu.passes.gpu.element_copies.values import Choice, choice, is_zero, load_of
 from tl2npu.passes.gpu.element_copies.writing import Item
 from tl2npu.passes.writing.numbers import literal
@@ -145,12 +145,12 @@ class LoopWork(LoopStores):
     def _pure_column(self, item: Item, stmt: Store, chosen: Choice, found: Region) -> bool:
         if item.branches or chosen.cond is not None or len(found.ranges) != 1:
             return False
-        self._before(
-            "\n".join(load_column(column_of(found), stmt.target.buffer.name, found.ranges[0].name, self.names))
-        )
+        tile = Place(stmt.target.buffer.name, stmt.target.buffer.dtype)
+        move = load_column(self.job, column_of(found), tile, found.ranges[0].name, self.names)
+        self.allocations += move.tiles
+        self._before("\n".join(move.lines))
         self.gone.add(id(stmt))
-        text = f"a column of `{found.buffer.name}` is read element by element (slow)"
-        self.say("TL169", stmt.node, text)
+        self.say("TL169", stmt.node, move.told)
         return True
 
     def _load_region(self, chosen: Choice, stmt: Store) -> Region | None:

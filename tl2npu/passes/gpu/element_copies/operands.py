@@ -30,7 +30,7 @@ from tl2npu.kernel.regions import Lets, Region, axis_of, extent_text, region
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies.guards import Guard, guard
 from tl2npu.passes.gpu.element_copies.inside import Tests, inside_text, tests_of
-from tl2npu.passes.gpu.element_copies.strided import column_of, load_column
+from tl2npu.passes.gpu.element_copies.strided import Place, column_of, load_column
 from tl2npu.passes.gpu.element_copies.values import is_zero
 from tl2npu.passes.gpu.element_copies.writing import Item, LoopWriter
 from tl2npu.passes.job import Job
@@ -177,8 +177,11 @@ class LoopOperands(LoopWriter):
             self._hoisted(found, f"T.copy({self._text(found)}, {name})")
             self.say("TL167", self.loop.node, f"loaded `{found.buffer.name}` into `{name}` first")
             return name
-        self._hoisted(found, "\n".join(load_column(column_of(found), name, found.ranges[0].name, self.names)))
-        self.say("TL169", self.loop.node, f"a column of `{found.buffer.name}` is read element by element (slow)")
+        tile = Place(name, found.buffer.dtype)
+        move = load_column(self.job, column_of(found), tile, found.ranges[0].name, self.names)
+        self.allocations += move.tiles
+        self._hoisted(found, "\n".join(move.lines))
+        self.say("TL169", self.loop.node, move.told)
         return name
 
     def _load_inside(self, found: Region, name: str, tests: Tests, *, here: bool = False) -> None:

@@ -23,10 +23,9 @@ from tl2npu.kernel.symbolic import const
 from tl2npu.passes.gpu.element_copies.collected import CollectedElements
 from tl2npu.passes.gpu.element_copies.gathers import rows_of, tests_of_rows
 from tl2npu.passes.gpu.element_copies.guards import Guard, all_of, end_of, written
-from tl2npu.passes.gpu.element_copies.strided import column_of, lanes_of, store_column
+from tl2npu.passes.gpu.element_copies.strided import Place, column_of, store_column
 from tl2npu.passes.gpu.element_copies.values import load_of
 from tl2npu.passes.gpu.element_copies.writing import Item
-from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.tree import nodes_of
 
 
@@ -124,16 +123,12 @@ class LoopStores(CollectedElements):
     def _store_column(
         self, stmt: Store, found: Region, source: str, tests: Sequence[str], *, ended: bool = False
     ) -> None:
-        lanes = lanes_of(self.job, found.buffer)
-        rows = self.names.fresh(f"{found.buffer.name.lower()}_rows")
-        shape = f"[{extent_text(found.ranges[0]).strip('()')}, {lanes}]"
-        self.allocations.append(f"{rows} = T.alloc_shared({shape}, {dtype_text(found.buffer)})")
         column, name = column_of(found), found.ranges[0].name
-        if not (ended or column.ends_alone):
-            tests = [column.is_inside(name), *tests]
-        lines = store_column(column, source, rows, name, self.names, lanes, tests)
-        self._after("\n".join(lines))
-        self.say("TL169", stmt.node, f"elements of `{found.buffer.name}` are stored one by one (slow)")
+        tile = Place(source, found.buffer.dtype)
+        move = store_column(self.job, column, tile, name, self.names, tests, ended=ended)
+        self.allocations += move.tiles
+        self._after("\n".join(move.lines))
+        self.say("TL169", stmt.node, move.told)
 
     def _computed(self, item: Item, stmt: Store, found: Region) -> str:
         """Let the loop write a new tile, which may be transposed; its name."""

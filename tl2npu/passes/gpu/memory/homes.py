@@ -30,13 +30,13 @@ def assign(job: Job) -> None:
             raise
         job.restore(*before)  # the way through UB may be what orders a loop
         layout = _settle(job)
-    job.has_zeros = bool(layout.tokens or layout.zero_products)
+    job.has_spent |= bool(layout.tokens or layout.zero_products)
     Assignment(job, layout).write()
 
 
 def _settle(job: Job) -> Layout:
     """Repeat the layout until every loop that hands tiles over does so in both directions (measured: g9_*)."""
-    closing = Closing(job.by_zeros)
+    closing = Closing(job.spends)
     around = _task_loop(job)
     layouts: list[Layout] = []
 
