@@ -34,6 +34,7 @@ from tl2npu.kernel.model import (
     ScopeBlock,
     Stmt,
     Store,
+    walk,
 )
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym
@@ -172,7 +173,7 @@ class Work:
         return found
 
     def _branch(self, stmt: Branch, times: float) -> None:
-        """The arm that is taken, if Python decides; else the one that takes longer."""
+        """The arm that is taken, if Python decides; one that works beside one that only fills; else the longer one."""
         taken: object = None
         if isinstance(stmt.node, cst.If) and self.subject.late.python_decides(stmt):
             try:
@@ -181,6 +182,11 @@ class Work:
                 taken = None
         if taken is not None:
             self._walk(stmt.then if taken else stmt.orelse, times)
+            return
+        arms = [arm for arm in (stmt.then, stmt.orelse) if not (arm and all(map(_only_fills, walk(arm))))]
+        if len(arms) == 1 and arms[0]:
+            self._walk(arms[0], times)
+            self.unknown["an arm that only fills tiles, as outside of a tensor, counts as never taken"] = None
             return
         before = self._state()
         outcomes = []
@@ -377,6 +383,13 @@ class Work:
             self._without(f"`{item.name}` counts as one element: `{item.extent}` is not known")
             value = 1
         return math.ceil(value / 2) if item in self._halved_rows else float(value)
+
+
+def _only_fills(stmt: Stmt) -> bool:
+    """A tile is filled, or one of its elements set, with a value that comes from no tile."""
+    if isinstance(stmt, Op):
+        return stmt.op.kind is Kind.FILL
+    return isinstance(stmt, Store) and not stmt.augmented and not stmt.value.loads
 
 
 def _kind_of(name: str, two: bool) -> Instruction:

@@ -6,13 +6,13 @@ that the sum would take a second tile, a fill and an addition; ``where(mask, pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.access import touches
+from tl2npu.kernel.access import accesses, reads, touches
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.roles import is_zero_fill
 from tl2npu.kernel.model import (
@@ -37,8 +37,11 @@ from tl2npu.source.tree import names_in, replaced
 
 @dataclass(frozen=True, eq=False)
 class _Found:
+    """``last``: of the gemms that add to the mask, of which ``gemm`` is the first."""
+
     mask: Stmt
     gemm: Op
+    last: Op
     buffer: Buffer
 
 
@@ -51,7 +54,12 @@ def apply(job: Job) -> None:
         if gemm is None or masked is None:
             continue
         edits.remove(found.mask.node)
-        edits.replace_many(found.gemm.node, [replaced(found.gemm.node, {id(found.gemm.call): gemm}), masked])
+        first = replaced(found.gemm.node, {id(found.gemm.call): gemm})
+        if found.last is found.gemm:
+            edits.replace_many(found.gemm.node, [first, masked])
+        else:
+            edits.replace_many(found.gemm.node, [first])
+            edits.replace_many(found.last.node, [found.last.node, masked])
         job.change("TL133", found.mask.node, f"applied the mask to the product in `{found.buffer.name}`")
     job.apply(edits)
 
@@ -72,11 +80,27 @@ def _pairs(job: Job, kernel: Kernel) -> list[_Found]:
             place = next((n for n in reversed(range(position)) if touches(body[n], buffer)), None)
             if place is None or not _is_mask(job, body[place], buffer):
                 continue
-            if any(isinstance(inner, Let) for stmt in body[place + 1 : position] for inner in walk([stmt])):
+            end = _last(body, position, buffer)
+            read = {load.buffer for inner in walk([body[place]]) for load in reads(inner)} - {buffer}
+            between = [inner for stmt in body[place + 1 : end] for inner in walk([stmt])]
+            if any(isinstance(inner, Let) or {access.operand.buffer for access in accesses(inner) if access.writes} & read for inner in between):
                 continue
+            last = body[end]
             assert isinstance(gemm, Op)
-            found.append(_Found(body[place], gemm, buffer))
+            assert isinstance(last, Op)
+            found.append(_Found(body[place], gemm, last, buffer))
     return found
+
+
+def _last(body: Sequence[Stmt], position: int, buffer: Buffer) -> int:
+    """The place of the last of those gemms that add to the buffer with nothing between them that touches it."""
+    last = position
+    for number in range(position + 1, len(body)):
+        if _accumulator(body[number]) is buffer:
+            last = number
+        elif touches(body[number], buffer):
+            break
+    return last
 
 
 def _accumulator(stmt: Stmt) -> Buffer | None:
@@ -167,7 +191,7 @@ def _select(store: Store | None, loop: Loop, buffer: Buffer, names: Mapping[str,
     if dims is None or [dim.lo for dim in dims] != [item.var for item in loop.ranges]:
         return None
     arms = _arms(store.value.node)
-    if arms is None or any(load.buffer is not buffer for load in store.value.loads):
+    if arms is None or any(load.buffer is not buffer and not _runs_along(load, loop) for load in store.value.loads):
         return None
     condition, yes, no = arms
     variables = {item.name for item in loop.ranges}
@@ -176,6 +200,12 @@ def _select(store: Store | None, loop: Loop, buffer: Buffer, names: Mapping[str,
     if _is_minus_infinity(no):
         return _Select(store, yes)
     return _Select(store, no) if _is_minus_infinity(yes) else None
+
+
+def _runs_along(load: Operand, loop: Loop) -> bool:
+    """An element of a vector on the chip, at a variable of the loop."""
+    dims = load.dims or ()
+    return len(dims) == 1 and load.buffer.is_tile and dims[0].lo in [item.var for item in loop.ranges]
 
 
 def _arms(value: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression, cst.BaseExpression] | None:
@@ -211,7 +241,9 @@ def _is_minus_infinity(node: cst.BaseExpression) -> bool:
 def _is_compared(
     condition: cst.BaseExpression, variables: AbstractSet[str], names: Mapping[str, cst.BaseExpression]
 ) -> bool:
-    """Comparisons of sums in which each loop variable stands at most once, as a term of its own."""
+    """Elements of vectors, and comparisons of sums in which a loop variable stands at most once, as a term of its own."""
+    if isinstance(condition, cst.Subscript):
+        return True
     if isinstance(condition, cst.BooleanOperation):
         return all(_is_compared(side, variables, names) for side in (condition.left, condition.right))
     if isinstance(condition, cst.UnaryOperation) and isinstance(condition.operator, cst.Not):
