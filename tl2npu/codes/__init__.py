@@ -223,6 +223,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL623", "token-around-loop", "info", "safe", "order both cores by a token"),
     ("TL624", "sum-from-zeros", "info", "safe", "start the sum with a product of zeros"),
     ("TL625", "configurations-of-a-call", "info", "safe", "make the configurations of two tuples"),
+    ("TL626", "mask-of-tail", "info", "safe", "mask the tail of a tensor where there is one"),
     ("TL613", "staged-tile", "info", "safe", "allocate one stage, and load it before it is read"),
     ("TL614", "strided-tensor", "info", "safe", "pass contiguous tensors"),
     ("TL615", "launch-for-each-phase", "info", "safe", "write a launch for each phase"),

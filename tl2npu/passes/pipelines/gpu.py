@@ -38,6 +38,7 @@ from tl2npu.passes.gpu.memory import (
     renamed,
     scalar_tables,
     sliced_stores,
+    tail_masks,
     unread,
 )
 from tl2npu.passes.gpu.reductions import rewrite as reductions
@@ -74,6 +75,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     element_copies.to_copies(job)
     atomics.to_tile(job)
     masked_products.apply(job)
+    tail_masks.ask_for_tails(job)
     cleared.apart(job)
     homes.assign(job)
     element_copies_calls.match_types(job)

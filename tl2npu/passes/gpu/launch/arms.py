@@ -7,8 +7,7 @@ nothing touches, so that a kernel without a mask does not pay for it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 
 import libcst as cst
 
@@ -21,40 +20,40 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
 
-@dataclass(frozen=True)
-class _Arm:
-    """``branch``: the first one with this ``test``."""
-
-    test: str
-    taken: bool
-    branch: Branch
+Arms = tuple[tuple[str, bool], ...]
+"""The conditions around a statement, outermost first, and which arm of each it stands in."""
 
 
 def make_where_read(job: Job, authors: frozenset[str]) -> None:
     """Of the tiles that passes made; ``authors``: the names that they found."""
     made = _made(job, authors)
     edits = Edits(job.file.index)
-    for test, run in groupby(job.kernel.body, key=lambda stmt: made[id(stmt)].test if id(stmt) in made else None):
-        if test is not None:
+    for outermost, run in groupby(job.kernel.body, key=lambda stmt: made[id(stmt)][0][0] if id(stmt) in made else None):
+        if outermost is not None:
             _put_under(job, edits, list(run), made)
     if edits:
         job.apply(edits)
 
 
-def _made(job: Job, authors: frozenset[str]) -> dict[int, _Arm]:
-    """The statements of the launch that make such a tile, each with the arm that reads it."""
+def _made(job: Job, authors: frozenset[str]) -> dict[int, Arms]:
+    """The statements of the launch that make such a tile, each with the arms that read it."""
     kernel = job.kernel
     arms = _arms(job)
-    found: dict[int, _Arm] = {}
+    found: dict[int, Arms] = {}
     own = [b for b in kernel.buffers.values() if b.memory is Memory.UB and b.statement is not None]
     for buffer in reversed([buffer for buffer in own if buffer.name not in authors]):  # what is made of others first
         makers, readers = _parted(kernel, buffer)
-        asked = {(arm.test, arm.taken) if (arm := arms.get(id(stmt))) else None for stmt in readers}
-        if makers and len(asked) == 1 and None not in asked:
-            arm = arms[id(readers[0])]
-            found |= {id(stmt): arm for stmt in makers}
-            arms |= {id(stmt): arm for stmt in walk(makers)}
+        common = _common([arms.get(id(stmt), ()) for stmt in readers])
+        if makers and common:
+            found |= {id(stmt): common for stmt in makers}
+            arms |= {id(stmt): common for stmt in walk(makers)}
     return found
+
+
+def _common(arms: Sequence[Arms]) -> Arms:
+    """The arms that all statements stand in."""
+    same = takewhile(lambda level: len(set(level)) == 1, zip(*arms, strict=False))
+    return tuple(level[0] for level in same)
 
 
 def _parted(kernel: Kernel, buffer: Buffer) -> tuple[list[Stmt], list[Stmt]]:
@@ -74,39 +73,53 @@ def _parted(kernel: Kernel, buffer: Buffer) -> tuple[list[Stmt], list[Stmt]]:
     return makers, users
 
 
-def _arms(job: Job) -> dict[int, _Arm]:
-    """The outermost arm around each statement that Python chooses, by names that the kernel does not bind."""
+def _arms(job: Job) -> dict[int, Arms]:
+    """The arms around each statement that Python chooses, by names that the kernel does not bind."""
     bound = assigned_names(job.located.node.body)
-    first: dict[str, Branch] = {}
-    found: dict[int, _Arm] = {}
+    found: dict[int, Arms] = {}
     for stmt, parents in walk_with_parents(job.kernel.body):
+        arms: list[tuple[str, bool]] = []
         for around, inner in pairwise((*parents, stmt)):
             if isinstance(around, Branch) and isinstance(around.node, cst.If) and job.late.python_decides(around):
                 test = around.node.test
                 if bound.isdisjoint(name.value for name in names_in(test)):
-                    branch = first.setdefault(code(test), around)
-                    found[id(stmt)] = _Arm(code(test), any(one is inner for one in around.then), branch)
-                    break
+                    arms.append((code(test), any(one is inner for one in around.then)))
+        if arms:
+            found[id(stmt)] = tuple(arms)
     return found
 
 
-def _put_under(job: Job, edits: Edits, run: Sequence[Stmt], made: dict[int, _Arm]) -> None:
+def _put_under(job: Job, edits: Edits, run: Sequence[Stmt], made: dict[int, Arms]) -> None:
     """Statements that stand behind one another, of the arms of one condition."""
-    arm = made[id(run[0])]
-    assert isinstance(arm.branch.node, cst.If)
-    then, orelse = (list(_lines([stmt for stmt in run if made[id(stmt)].taken is taken])) for taken in (True, False))
-    test, other = arm.branch.node.test.deep_clone(), None
-    if not then:
-        shown = code(test) if isinstance(test, cst.Name) else f"({code(test)})"
-        then, orelse, test = orelse, [], cst.parse_expression(f"not {shown}")
-    if orelse:
-        other = cst.Else(cst.IndentedBlock(orelse))
-    edits.replace_many(run[0].node, [cst.If(test, cst.IndentedBlock(then), other)])
+    edits.replace_many(run[0].node, _under([(made[id(stmt)], stmt) for stmt in run]))
     for stmt in run[1:]:
         edits.remove(stmt.node)
     names = sorted({a.operand.buffer.name for stmt in run for one in walk([stmt]) for a in accesses(one) if a.writes})
     shown = " and ".join(f"`{name}`" for name in names)
-    job.change("TL622", arm.branch.node, f"made {shown} where `{arm.test}` asks for it")
+    asked = made[id(run[0])][0][0]
+    job.change("TL622", run[0].node, f"made {shown} where `{asked}` asks for it")
+
+
+def _under(stmts: Sequence[tuple[Arms, Stmt]]) -> list[cst.BaseStatement]:
+    """Statements in ``if``, ``elif`` and ``else``, in their order."""
+    lines: list[cst.BaseStatement] = []
+    for outermost, run in groupby(stmts, key=lambda item: item[0][0][0] if item[0] else None):
+        inside = list(run)
+        if outermost is None:
+            lines += _lines([stmt for _, stmt in inside])
+            continue
+        then, orelse = (
+            _under([(arms[1:], stmt) for arms, stmt in inside if arms[0][1] is taken]) for taken in (True, False)
+        )
+        test = cst.parse_expression(outermost)
+        if not then:
+            shown = outermost if isinstance(test, cst.Name) else f"({outermost})"
+            then, orelse, test = orelse, [], cst.parse_expression(f"not {shown}")
+        other: cst.If | cst.Else | None = cst.Else(cst.IndentedBlock(orelse)) if orelse else None
+        if len(orelse) == 1 and isinstance(orelse[0], cst.If):
+            other = orelse[0]
+        lines.append(cst.If(test, cst.IndentedBlock(then), other))
+    return lines
 
 
 def _lines(stmts: Sequence[Stmt]) -> Iterator[cst.BaseStatement]:

@@ -52,11 +52,8 @@ def takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
     """The first of these statements reads the whole tile; at a branch that Python decides, whichever it takes."""
     after = later[0] if later else None
     if isinstance(after, Branch):
-        if not late.python_decides(after):
-            return False
-        arms = [[s for s in arm if touches(s, buffer)] for arm in (after.then, after.orelse)]
-        masks = all(len(arm) == 1 and keeps_whole(late, arm[0], buffer) for arm in arms if arm)
-        return masks and (all(arms) or takes_whole(late, later[1:], buffer))
+        masks = _masks_or_waits(late, after, buffer)
+        return masks and (_masks(late, after, buffer) or takes_whole(late, later[1:], buffer))
     if after is not None and keeps_whole(late, after, buffer):
         return True
     if isinstance(after, Copy):
@@ -65,6 +62,24 @@ def takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
         whole = after.op.name.startswith(("reduce_", "tile."))
         return whole and all(operand.is_whole for _, operand in after.operands)
     return isinstance(after, Loop) and after.kind == "parallel" and _tiles_only(after)
+
+
+def _masks_or_waits(late: Late, stmt: Stmt, buffer: Buffer) -> bool:
+    """The whole tile is masked, wherever Python has it masked."""
+    if not isinstance(stmt, Branch):
+        return keeps_whole(late, stmt, buffer)
+    if not late.python_decides(stmt):
+        return False
+    arms = [[s for s in arm if touches(s, buffer)] for arm in (stmt.then, stmt.orelse)]
+    return all(len(arm) == 1 and _masks_or_waits(late, arm[0], buffer) for arm in arms if arm)
+
+
+def _masks(late: Late, stmt: Stmt, buffer: Buffer) -> bool:
+    """The same, and Python has it masked in any case."""
+    if not isinstance(stmt, Branch):
+        return keeps_whole(late, stmt, buffer)
+    arms = [[s for s in arm if touches(s, buffer)] for arm in (stmt.then, stmt.orelse)]
+    return all(arms) and all(_masks(late, arm[0], buffer) for arm in arms)
 
 
 def goes_by_rows(after: Stmt | None) -> bool:

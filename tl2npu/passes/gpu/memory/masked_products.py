@@ -66,8 +66,8 @@ def apply(job: Job) -> None:
 
 def keeps_whole(late: Late, stmt: Stmt, buffer: Buffer) -> bool:
     """``buffer[i, j] = if_then_else(condition, buffer[i, j], -inf)`` that becomes compare and select for sure."""
-    selects = _selects(late, stmt, buffer)
-    return bool(selects) and all(code(item.other) == code(item.store.target.node) for item in selects)
+    masks = masks_of(late, stmt, buffer)
+    return bool(masks) and all(mask.in_place for mask in masks)
 
 
 def _pairs(job: Job, kernel: Kernel) -> list[_Found]:
@@ -138,7 +138,7 @@ def _is_mask(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
     """A mask, or a choice of masks that Python makes; every arm sets the whole tile."""
     late = job.late
     if not isinstance(stmt, Branch):
-        selects = _selects(late, stmt, buffer)
+        selects = masks_of(late, stmt, buffer)
         return bool(selects) and all(_is_zero(item.other) for item in selects)
     if not stmt.orelse or not late.python_decides(stmt):
         return False
@@ -151,14 +151,21 @@ def _is_mask(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Select:
-    """``store`` puts minus infinity where the mask says so, and ``other`` elsewhere."""
+class Mask:
+    """``store`` puts ``other`` where ``condition`` is ``keeps``, and minus infinity elsewhere."""
 
     store: Store
     other: cst.BaseExpression
+    condition: cst.BaseExpression
+    keeps: bool
+
+    @property
+    def in_place(self) -> bool:
+        """The rest of the tile stays as it is."""
+        return code(self.other) == code(self.store.target.node)
 
 
-def _selects(late: Late, stmt: Stmt, buffer: Buffer) -> list[_Select]:
+def masks_of(late: Late, stmt: Stmt, buffer: Buffer) -> list[Mask]:
     """What a loop stores to every element of a buffer, for each outcome of Python's conditions; else nothing."""
     if not isinstance(stmt, Loop) or stmt.kind != "parallel" or len(stmt.ranges) != 2:
         return []
@@ -184,7 +191,7 @@ def _stores(late: Late, body: list[Stmt]) -> list[Store | None]:
     return [None]
 
 
-def _select(store: Store | None, loop: Loop, buffer: Buffer, names: Mapping[str, cst.BaseExpression]) -> _Select | None:
+def _select(store: Store | None, loop: Loop, buffer: Buffer, names: Mapping[str, cst.BaseExpression]) -> Mask | None:
     if store is None or store.augmented or store.target.buffer is not buffer:
         return None
     dims = store.target.dims
@@ -198,8 +205,8 @@ def _select(store: Store | None, loop: Loop, buffer: Buffer, names: Mapping[str,
     if not _is_compared(condition, variables, names):
         return None
     if _is_minus_infinity(no):
-        return _Select(store, yes)
-    return _Select(store, no) if _is_minus_infinity(yes) else None
+        return Mask(store, yes, condition, True)
+    return Mask(store, no, condition, False) if _is_minus_infinity(yes) else None
 
 
 def _runs_along(load: Operand, loop: Loop) -> bool:
@@ -270,7 +277,7 @@ def _terms(node: cst.BaseExpression, names: Mapping[str, cst.BaseExpression]) ->
 def _on_product(late: Late, stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:
     """The mask, with the product in the place of the zeros; an arm of zeros goes."""
     if isinstance(stmt, Loop):
-        products = {id(item.other): item.store.target.node.deep_clone() for item in _selects(late, stmt, buffer)}
+        products = {id(item.other): item.store.target.node.deep_clone() for item in masks_of(late, stmt, buffer)}
         return replaced(stmt.node, products)
     assert isinstance(stmt, Branch)
     assert isinstance(stmt.node, cst.If)

@@ -1,0 +1,87 @@
+"""TL626: a mask of what lies behind the end of a tensor is asked for where the tiles do not end with it.
+
+``where(k * N + j < size, x, -inf)`` changes nothing in a loop over ``ceildiv(size, N)`` tiles if ``N`` divides ``size``:
+Python knows that while it builds the kernel. A GPU hides such a mask behind its loads, a vector core pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.model import Branch, Loop, Stmt, walk_with_parents
+from tl2npu.kernel.ranges.bounds import Bounds
+from tl2npu.kernel.ranges.known import Known
+from tl2npu.kernel.ranges.reach import facts, parts
+from tl2npu.kernel.symbolic import Div, Sym, Var
+from tl2npu.passes.gpu.memory.masked_products import Mask, masks_of
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+
+_TIMES = Var("times")
+"""How often a tile fits into a size that it divides; no name of a kernel has no place."""
+
+
+def ask_for_tails(job: Job) -> None:
+    """Put the masks under the condition that there is a tail."""
+    edits = Edits(job.file.index)
+    known = Known(job.kernel, job.located.evaluator)
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        if not isinstance(stmt, Loop) or stmt.via or not isinstance(stmt.node, cst.BaseStatement):
+            continue
+        tiles = {access.operand.buffer for one in stmt.body for access in accesses(one) if access.writes}
+        masks = masks_of(job.late, stmt, tiles.pop()) if len(tiles) == 1 else []
+        if len(masks) != 1 or not masks[0].in_place:
+            continue
+        found = _divided(job, known, stmt, parents, masks[0])
+        if found is None:
+            continue
+        size, tile = found
+        asked = cst.parse_expression(f"{size} % {tile} != 0")
+        edits.replace_many(stmt.node, [cst.If(asked, cst.IndentedBlock([stmt.node]))])
+        job.change("TL626", stmt.node, f"masked the tail where `{tile}` does not divide `{size}`")
+    job.apply(edits)
+
+
+def _divided(
+    job: Job, known: Known, loop: Loop, parents: tuple[Stmt, ...], mask: Mask
+) -> tuple[str, str] | None:
+    """A size and a tile that leave nothing to mask if one divides the other."""
+    evaluator, env = job.located.evaluator, mask.store.env
+    if parts(evaluator, mask.condition) is not None:
+        return None
+    kept = list(facts(evaluator, mask.condition, env, mask.keeps))
+    around = zip(parents, (*parents[1:], loop), strict=True)
+    arms = [(p, any(one is inner for one in p.then)) for p, inner in around if isinstance(p, Branch)]
+    ranges = [item for p in (*parents, loop) if isinstance(p, Loop) for item in p.ranges]
+    bounds = known.bounds(mask.store, ranges, arms)
+    for size, tile in _pairs(bounds) if len(kept) == 1 else ():
+        if job.late.is_late(tile) or job.late.is_late(Sym.of({(size,): 1})) or not kept[0].depends_on(size.name):
+            continue
+        whole = tile * Sym.of({(_TIMES,): 1})
+
+        def divided(sym: Sym, size: Var = size, whole: Sym = whole) -> Sym:
+            return sym.map_variables(lambda name: whole if name == size.name else None)
+
+        even = Bounds(
+            {name: (divided(a), divided(b)) for name, (a, b) in bounds.ranges.items()},
+            tuple(divided(fact) for fact in bounds.facts),
+            {name: divided(value) for name, value in bounds.values.items()},
+        )
+        if even.is_not_negative(divided(bounds.expanded(kept[0]))):
+            return size.name, str(tile)
+    return None
+
+
+def _pairs(bounds: Bounds) -> Iterator[tuple[Var, Sym]]:
+    """Sizes, with the tiles of which ``ceildiv(size, tile)`` are gone through."""
+    ends = [bounds.expanded(end) for _, end in bounds.ranges.values()]
+    for atom in dict.fromkeys(atom for end in ends for atom in end.atoms()):
+        if not isinstance(atom, Div):
+            continue
+        size = atom.num + 1
+        names = [name for name in size.names if name.isidentifier()]
+        if len(names) == 1 and size == Sym.of({(Var(names[0]),): 1}) and str(atom.den).isidentifier():
+            yield Var(names[0]), atom.den
