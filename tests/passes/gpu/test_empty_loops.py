@@ -44,7 +44,7 @@ def test_one_block_and_several(seq: int, stop: str) -> None:
     ("stop", "grid", "test"),
     [
         ("bx", "seq // 32, 2", "if seq // 32 > 1:"),
-        ("bx", "T.ceildiv(T.min(seq, 64), 32), 2", "if bool(T.min(seq, 64) > 32):"),
+        ("bx", "T.ceildiv(T.min(seq, 64), 32), 2", "if int(T.min(seq, 64)) > 32:"),
         ("bx + 1", "T.ceildiv(seq, 32), 2", ""),
         ("by * bx", "4, seq // 8", "if seq // 8 > 1:"),
         ("bx", "4, 2", ""),

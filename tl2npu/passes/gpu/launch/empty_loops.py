@@ -78,15 +78,17 @@ def _is_empty(extent: Sym) -> bool:
 
 
 def _is_several(job: Job, extent: cst.BaseExpression) -> str:
-    """The condition that a grid axis has more than one block; Python decides it, so it is a bool of Python."""
+    """The condition that a grid axis has more than one block; Python decides it."""
     divides = isinstance(extent, cst.Call) and job.file.names.resolve(extent.func) in _CEILDIV
     if isinstance(extent, cst.Call) and divides and len(extent.args) == 2:
         num, den = (arg.value for arg in extent.args)
-        test = f"{_operand(num)} > {_operand(den)}"
-        return f"bool({test})" if calls_in(num) or calls_in(den) else test
-    return f"bool({_operand(extent)} > 1)" if calls_in(extent) else f"{_operand(extent)} > 1"
+        return f"{_operand(num)} > {_operand(den)}"
+    return f"{_operand(extent)} > 1"
 
 
 def _operand(node: cst.BaseExpression) -> str:
+    """As a number of Python: of ``T.min(a, b) > 1`` the front end makes a comparison, which is neither true nor false."""
+    if calls_in(node):
+        return f"int({code(node)})"
     loose = isinstance(node, (cst.Comparison, cst.BooleanOperation, cst.IfExp)) and not node.lpar
     return f"({code(node)})" if loose else code(node)
