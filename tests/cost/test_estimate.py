@@ -120,6 +120,17 @@ def test_vector_instructions_cost_their_start_and_256_bytes_at_a_time(body: str,
     assert cycles(body) == expected
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_arm_that_only_fills_is_never_taken(turned: bool) -> None:
+    """A guard of a load holds nearly always; the filling of what lies outside is slower than the load."""
+    arms = ["T.tile.abs(y, x)", "T.tile.fill(y, 0.0)"]
+    first, second = reversed(arms) if turned else arms
+    assert cycles(f"if r[0] > 0.0:\n    {first}\nelse:\n    {second}\n") == 25 + 64
+    assert cycles("if r[0] > 0.0:\n    T.tile.fill(y, 0.0)\n    T.tile.fill(y, 1.0)\n") == 2 * (25 + 64)
+    both = "if r[0] > 0.0:\n    T.tile.fill(y, 0.0)\nelse:\n    T.tile.fill(y, 1.0)\n    T.tile.fill(y, 0.0)\n"
+    assert cycles(both) == 2 * (25 + 64)
+
+
 def test_two_vector_cores_share_the_rows() -> None:
     body = "for i, j in T.Parallel(64, 64):\n    y[i, j] = x[i, j] * 2.0"
     assert cycles(body, threads=2) == 25 + 32

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, migrated, refused
+from tests.passes.simulated import run
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
@@ -235,3 +238,50 @@ def test_where_no_form_fits_the_one_with_fewer_instructions_stays() -> None:
 
     assert "column_minus_row" in written(64, 128)
     assert "column_minus_row" in written(128, 128)
+
+
+VECTOR = "T.if_then_else(seen[j], 0, -T.infinity(s.dtype))"
+SEEN = "seen = T.alloc_fragment((32,), 'bool')\nfor j in T.Parallel(32):\n    seen[j] = n * 32 + j <= bx * 32 + 7\n"
+
+
+def _expected(given: dict[str, np.ndarray], times: int) -> np.ndarray:
+    """What `_text` computes for a mask of columns and a product that is added ``times`` over."""
+    q, k = (given[name].astype(np.float64) for name in ("Q", "K"))
+    rows = []
+    for block in range(len(q) // 32):
+        total = np.zeros(32)
+        for n in range(len(q) // 32):
+            part = k[n * 32 : n * 32 + 32]
+            score = times * (q[block * 32 : block * 32 + 32] @ part.T)
+            score[:, n * 32 + np.arange(32) > block * 32 + 7] = -np.inf
+            top = np.maximum(score.max(1), -1e4)
+            weight = np.exp(np.maximum(score - top[:, None], -60.0))
+            total += (weight @ part).sum(1)
+        rows.append(total)
+    return np.concatenate(rows)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_mask_of_a_vector_and_several_products(times: int) -> None:
+    mask = textwrap.indent(SEEN, "        ") + _mask(VECTOR)
+    text = _text(mask, behind="        T.gemm(q, k, s, transpose_B=True)" * (times - 1))
+    given = _inputs()
+    new = agree(text, given, args=(64, True), rtol=2e-2, atol=2e-2)
+    found = run(new, given, args=(64, True))["R"]
+    np.testing.assert_allclose(found, _expected(given, times), 2e-2, 5e-2)
+    lines = [line.strip() for line in new.splitlines()]
+    landed = lines.index("T.copy(s_l0c, s)")
+    assert sum(line.startswith("T.gemm_v0(q, k, s_l0c") for line in lines[:landed]) == times
+    assert any(line.startswith("T.tile.select(s") for line in lines[landed:])
+
+
+def test_a_vector_that_changes_before_the_product_stays_in_front() -> None:
+    mask = (
+        textwrap.indent(SEEN, "        ")
+        + _mask(VECTOR)
+        + "\n"
+        + textwrap.indent(SEEN.replace("7", "3").partition("\n")[2], "        ")
+    )
+    lines = [line.strip() for line in agree(_text(mask), _inputs(), args=(64, True), rtol=2e-2, atol=2e-2).splitlines()]
+    select = next(n for n, line in enumerate(lines) if line.startswith("T.tile.select"))
+    assert select < next(n for n, line in enumerate(lines) if line.startswith("T.gemm_v0(q, k, s_l0c"))

@@ -118,6 +118,7 @@ def _take_elements(job: Job, split: _Split) -> bool:
         job.change("TL108", stmt.node, f"took the elements of `{of.name}` one by one")
     if edits:
         job.apply(edits)
+        allocations.finish(job)  # tiles that no instruction touches any more
     return bool(edits)
 
 
@@ -201,13 +202,17 @@ class _Split:
         """Vectors of which a statement makes one from the others, element by element, or by a condition on them."""
         around = [a for parent in parents if isinstance(parent, Branch) for a in accesses(parent)]
         found = [a.operand for a in (*accesses(stmt), *around)]
-        if any(o.buffer.memory is Memory.UB and len(o.buffer.shape) > 1 and o.buffer not in self.columns for o in found):
+        if any(
+            o.buffer.memory is Memory.UB and len(o.buffer.shape) > 1 and o.buffer not in self.columns for o in found
+        ):
             return set()
         if isinstance(stmt, (Copy, Op)):
             return {o.buffer for o in found if (_is_vector(o.buffer) or o.buffer in self.columns) and o.dims is None}
         if isinstance(stmt, Store):
             first = _first(stmt.target)
-            return {o.buffer for o in found if (_is_vector(o.buffer) or o.buffer in self.columns) and _first(o) == first}
+            return {
+                o.buffer for o in found if (_is_vector(o.buffer) or o.buffer in self.columns) and _first(o) == first
+            }
         return set()
 
     def is_halved(self, buffer: Buffer) -> bool:

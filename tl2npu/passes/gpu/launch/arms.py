@@ -19,7 +19,6 @@ from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
-
 Arms = tuple[tuple[str, bool], ...]
 """The conditions around a statement, outermost first, and which arm of each it stands in."""
 

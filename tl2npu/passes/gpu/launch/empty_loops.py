@@ -87,7 +87,7 @@ def _is_several(job: Job, extent: cst.BaseExpression) -> str:
 
 
 def _operand(node: cst.BaseExpression) -> str:
-    """As a number of Python: of ``T.min(a, b) > 1`` the front end makes a comparison, which is neither true nor false."""
+    """As a number of Python: of ``T.min(a, b) > 1`` the front end makes an expression, which has no truth."""
     if calls_in(node):
         return f"int({code(node)})"
     loose = isinstance(node, (cst.Comparison, cst.BooleanOperation, cst.IfExp)) and not node.lpar

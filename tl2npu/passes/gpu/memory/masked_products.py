@@ -83,7 +83,10 @@ def _pairs(job: Job, kernel: Kernel) -> list[_Found]:
             end = _last(body, position, buffer)
             read = {load.buffer for inner in walk([body[place]]) for load in reads(inner)} - {buffer}
             between = [inner for stmt in body[place + 1 : end] for inner in walk([stmt])]
-            if any(isinstance(inner, Let) or {access.operand.buffer for access in accesses(inner) if access.writes} & read for inner in between):
+            if any(
+                isinstance(inner, Let) or {access.operand.buffer for access in accesses(inner) if access.writes} & read
+                for inner in between
+            ):
                 continue
             last = body[end]
             assert isinstance(gemm, Op)
@@ -248,7 +251,7 @@ def _is_minus_infinity(node: cst.BaseExpression) -> bool:
 def _is_compared(
     condition: cst.BaseExpression, variables: AbstractSet[str], names: Mapping[str, cst.BaseExpression]
 ) -> bool:
-    """Elements of vectors, and comparisons of sums in which a loop variable stands at most once, as a term of its own."""
+    """Elements of vectors; comparisons of sums in which a loop variable stands at most once, as a term of its own."""
     if isinstance(condition, cst.Subscript):
         return True
     if isinstance(condition, cst.BooleanOperation):

@@ -1,7 +1,7 @@
 """TL626: a mask of what lies behind the end of a tensor is asked for where the tiles do not end with it.
 
-``where(k * N + j < size, x, -inf)`` changes nothing in a loop over ``ceildiv(size, N)`` tiles if ``N`` divides ``size``:
-Python knows that while it builds the kernel. A GPU hides such a mask behind its loads, a vector core pays for it.
+``where(k * N + j < size, x, -inf)`` changes nothing in a loop over ``ceildiv(size, N)`` tiles if ``N`` divides
+``size``, which Python knows while it builds the kernel. A GPU hides such a mask behind its loads, a vector core pays.
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ def ask_for_tails(job: Job) -> None:
     job.apply(edits)
 
 
-def _divided(
-    job: Job, known: Known, loop: Loop, parents: tuple[Stmt, ...], mask: Mask
-) -> tuple[str, str] | None:
+def _divided(job: Job, known: Known, loop: Loop, parents: tuple[Stmt, ...], mask: Mask) -> tuple[str, str] | None:
     """A size and a tile that leave nothing to mask if one divides the other."""
     evaluator, env = job.located.evaluator, mask.store.env
     if parts(evaluator, mask.condition) is not None:
@@ -60,28 +58,29 @@ def _divided(
     for size, tile in _pairs(bounds) if len(kept) == 1 else ():
         if job.late.is_late(tile) or job.late.is_late(Sym.of({(size,): 1})) or not kept[0].depends_on(size.name):
             continue
-        whole = tile * Sym.of({(_TIMES,): 1})
-
-        def divided(sym: Sym, size: Var = size, whole: Sym = whole) -> Sym:
-            return sym.map_variables(lambda name: whole if name == size.name else None)
-
-        even = Bounds(
-            {name: (divided(a), divided(b)) for name, (a, b) in bounds.ranges.items()},
-            tuple(divided(fact) for fact in bounds.facts),
-            {name: divided(value) for name, value in bounds.values.items()},
-        )
-        if even.is_not_negative(divided(bounds.expanded(kept[0]))):
+        if _divided_by(bounds, size.name, tile).is_not_negative(kept[0]):
             return size.name, str(tile)
     return None
+
+
+def _divided_by(bounds: Bounds, size: str, tile: Sym) -> Bounds:
+    """The same, with a size that is a multiple of a tile."""
+    whole = tile * Sym.of({(_TIMES,): 1})
+
+    def divided(sym: Sym) -> Sym:
+        return sym.map_variables({size: whole}.get)
+
+    values = {name: divided(value) for name, value in bounds.values.items()}
+    ranges = {name: (divided(first), divided(last)) for name, (first, last) in bounds.ranges.items()}
+    return Bounds(ranges, tuple(map(divided, bounds.facts)), {**values, size: whole})
 
 
 def _pairs(bounds: Bounds) -> Iterator[tuple[Var, Sym]]:
     """Sizes, with the tiles of which ``ceildiv(size, tile)`` are gone through."""
     ends = [bounds.expanded(end) for _, end in bounds.ranges.values()]
     for atom in dict.fromkeys(atom for end in ends for atom in end.atoms()):
-        if not isinstance(atom, Div):
+        if not isinstance(atom, Div) or not (str(atom.den).isidentifier() or atom.den.constant is not None):
             continue
-        size = atom.num + 1
-        names = [name for name in size.names if name.isidentifier()]
-        if len(names) == 1 and size == Sym.of({(Var(names[0]),): 1}) and str(atom.den).isidentifier():
-            yield Var(names[0]), atom.den
+        for size in (atom.num + 1, atom.num + 1 - atom.den):
+            if len(size.names) == 1 and size == Sym.of({(name := Var(*size.names),): 1}) and name.name.isidentifier():
+                yield name, atom.den
