@@ -77,8 +77,9 @@ def test_a_parameter_of_the_factory_may_get_a_narrower_type() -> None:
         np.testing.assert_array_equal(np.asarray(found, np.float64), given)
 
 
-def test_bytes_cannot_be_filled_and_stay_single() -> None:
-    assert "g_column" not in migrated(_text('"int8"', LOAD + STORE))
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_what_a_load_does_not_fill_stays_single(dtype: str) -> None:
+    assert "g_column" not in migrated(_text(f'"{dtype}"', LOAD + STORE))
 
 
 def test_both_cores_have_all_of_a_column_that_runs_along_the_columns() -> None:

@@ -33,6 +33,8 @@ _SUMMED = "float32"
 """The type in which rows are summed: ``T.reduce_sum`` has it on every device."""
 _WITHOUT_FILL = 8
 """Tiles of elements of so many bits cannot be filled (TL710)."""
+_PADDED = (16, 32)
+"""Of elements of so many bits, what a load does not reach is filled (common.h:41-45, ``IsDuplicateSupported_v``)."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ def load_column(job: Job, column: Column, tile: Place, name: str, names: Names) 
     """Read it into a tile; what lies behind the end of the tensor is zero."""
     tensor, bits = column.tensor, BITS.get(element_type(job, column.tensor))
     base = tensor.name.lower()
-    if not (job.spends and column.ends_rows) or bits == _WITHOUT_FILL:
+    if not (job.spends and column.ends_rows) or bits not in (None, *_PADDED):
         _, index = column.at(name)
         value = names.fresh(f"{base}_value")
         inner = [f"{value} = {tensor.name}[{', '.join(index)}]", f"{tile.name}[{tile.at or name}] = {value}"]
