@@ -25,6 +25,7 @@ from tl2npu.checks.operators import (
     parallel,
     reciprocals,
     starts,
+    unfilled,
 )
 from tl2npu.checks.row_split import doubled, outside, row_ops, rows
 from tl2npu.checks.subject import Finding, Subject
@@ -60,6 +61,7 @@ CHECKS: tuple[Check, ...] = (
     fitting.check,
     sharing.check,
     starts.check,
+    unfilled.check,
     signatures.check,
     front_end.check,
     intrinsics.check,

@@ -382,6 +382,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "run the kernel on the target before relying on it"),
     ("TL885", "tile-behind-the-tensor", "error", "display-only",
      "end the loop at the end of the tensor, or guard the statement with an `if`"),
+    ("TL873", "unfilled-tile", "error", "display-only",
+     "choose a tile that divides the tensor, or load 16-bit elements"),
     ("TL886", "vector-as-column", "error", "display-only",
      "move the elements in a loop: `for i in T.serial(n): x[i, k] = s[i]`"),
     ("TL887", "part-copy-in-parallel", "error", "display-only",

@@ -71,6 +71,18 @@ def test_other_masks_stay(text: str) -> None:
     assert not any("% M" in line for line in _tail(migrated(text)))
 
 
+def test_a_mask_outside_of_loops_stays() -> None:
+    body = f"""
+    x = T.alloc_fragment((32, 64), "float32")
+    T.copy(X[0:32, 0:64], x)
+    for i, j in T.Parallel(32, 64):
+        x[i, j] = T.if_then_else(j < N, x[i, j], -{INFINITY})
+    T.copy(x, Y)
+    """
+    params = 'X: T.Tensor((32, N), "float32"), Y: T.Tensor((32, 64), "float32")'
+    assert "if " not in migrated(gpu_file(params, body, args="N=40", launch="T.Kernel(1, threads=128) as bx"))
+
+
 def test_arms_within_arms_share_their_conditions() -> None:
     """TL622: the tiles of two masks are made in ``if`` and ``elif``."""
     both = f"""

@@ -300,3 +300,16 @@ def test_a_load_of_a_part_of_l1_clears_the_tile_where_it_begins(call: Any, regio
     assert (tile[1] == 9).all()
     call("copy", src=region(GRID, (2, 0), (4, 6), "global"), dst=region(tile, (1, 0, 0), (1, 4, 6), "l1"))
     np.testing.assert_array_equal(tile[1], [GRID[2], GRID[3], [9] * 6, [9] * 6])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "columns", "rows"), [("int8", 64, 2), ("uint8", 64, 2), ("int64", 40, 2), ("int16", 96, 4)]
+)
+def test_what_a_load_fills_behind_the_end(call: Any, region: Any, dtype: str, columns: int, rows: int) -> None:
+    """All of the tile with 16 and 32 bits, else the last 32 bytes of the rows that it reaches (common.h:199-225)."""
+    tensor, tile = np.ones((2, 40), dtype), np.full((4, 96), 7, dtype)
+    call("copy", src=region(tensor, (0, 0), (4, 96), "global"), dst=tile)
+    assert (tile[:2, :40] == 1).all()
+    assert (tile[:rows, 40:columns] == 0).all()
+    assert (tile[:, columns:] == 7).all()
+    assert (tile[rows:] == 7).all()

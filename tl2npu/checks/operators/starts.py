@@ -92,7 +92,7 @@ class Starts:
         fixed distance from the first of a tile.
         """
         place = self.sampler.place(move.placed)
-        clamped = _clamped(move)
+        clamped = clamped_axes(move)
         turns = {item.var for item in move.placed.ranges}
         for axis, (dim, size) in enumerate(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False)):
             low = place.bounds.expanded(dim.lo)
@@ -226,7 +226,7 @@ def _is_load(atom: Atom) -> bool:
     return isinstance(atom, Opaque) and atom.head.startswith("load ")
 
 
-def _clamped(move: Move) -> frozenset[int]:
+def clamped_axes(move: Move) -> frozenset[int]:
     """The axes in which a region is cut at the end of its tensor: the last two that are longer than 1."""
     outer, inner = move.outer, move.inner
     rank = len(outer.buffer.shape)

@@ -14,10 +14,15 @@ from typing import Any
 import numpy as np
 
 from tl2npu.dialects import element_types
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.simulator.machine.access import Index
 from tl2npu.simulator.machine.operand import Operand
 from tl2npu.simulator.operators.casts import converted
 from tl2npu.simulator.operators.registry import semantics
+
+
+_BLOCK = 32
+"""Bytes."""
 
 
 @semantics("copy", reads="src", writes="dst", raw=True)
@@ -51,7 +56,7 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
     elif dst.memory != "global" and not part.full:
         extents = part.dst_extents
         if not clip_below and src.memory == "global":  # rows are counted along the last axis but one (common.h:199-219)
-            extents = (*(1 for _ in extents[:-2]), *extents[-2:])
+            extents = _filled(dst, part)
         whole = dst.view(dst.starts, extents, "w")
         whole[...] = A.like(pad, whole)
     if part.empty:
@@ -67,6 +72,17 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
         else:
             values = A.cast(values, dst.dtype)
     target[...] = values if values.shape == target.shape else values.reshape(target.shape)
+
+
+def _filled(dst: Operand, part: Overlap) -> Index:
+    """What a load that ends with its tensor fills: all of the tile with types that ``Duplicate`` has, else the last
+    block of 32 bytes of each row that it reaches (common.h:40-45, ``DataCopyPad``)."""
+    rank, size = min(len(part.dst_extents), 2), ITEM_SIZE[dst.dtype]
+    last = part.dst_extents[-rank:]
+    if size not in (2, 4):
+        *rows, columns = (0,) * rank if part.empty else part.target[1][-rank:]
+        last = (*rows, min(-(-columns * size // _BLOCK) * _BLOCK // size, last[-1]))
+    return (*(1 for _ in part.dst_extents[:-rank]), *last)
 
 
 def check_walk(walk: Any, src: Operand, dst: Operand) -> None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import libcst as cst
 
@@ -51,7 +52,7 @@ def _divided(job: Job, known: Known, loop: Loop, parents: tuple[Stmt, ...], mask
     if parts(evaluator, mask.condition) is not None:
         return None
     kept = list(facts(evaluator, mask.condition, env, mask.keeps))
-    around = zip(parents, (*parents[1:], loop), strict=True)
+    around = pairwise((*parents, loop))
     arms = [(p, any(one is inner for one in p.then)) for p, inner in around if isinstance(p, Branch)]
     ranges = [item for p in (*parents, loop) if isinstance(p, Loop) for item in p.ranges]
     bounds = known.bounds(mask.store, ranges, arms)
