@@ -20,7 +20,6 @@ from tl2npu.simulator.machine.operand import Operand
 from tl2npu.simulator.operators.casts import converted
 from tl2npu.simulator.operators.registry import semantics
 
-
 _BLOCK = 32
 """Bytes."""
 
