@@ -48,8 +48,8 @@ def _rest(sampler: Sampler, move: Move) -> Finding | None:
         for known in [k for k in sampler.subject.values if sampler.is_reachable(move.placed, k)][:_CALLS]:
             where = sampler.find(move.placed, goal, known)
             if where is not None:
-                text = f"`{code(move.outer.node)}` ends with `{move.outer.buffer.name}`{where}: an NPU fills the rest of"
-                text += f" a tile with zeros for 16-bit and 32-bit types only, not for {move.inner.buffer.dtype}"
+                text = f"`{code(move.outer.node)}` ends with `{move.outer.buffer.name}`{where}: an NPU fills the rest"
+                text += f" of a tile with zeros for 16-bit and 32-bit types only, not for {move.inner.buffer.dtype}"
                 return Finding("TL873", move.placed.stmt.node, text, None if axis == last else "warning")
     return None
 
