@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import tempfile
+import textwrap
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -222,6 +223,6 @@ def texts(text: str) -> dict[str, str]:
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
-            body = "".join(lines[first - 1 : node.end_lineno])
+            body = textwrap.dedent("".join(lines[first - 1 : node.end_lineno]))  # lines of blanks become empty, too
             found[node.name] = text_digest(body if body.endswith("\n") else body + "\n")
     return found

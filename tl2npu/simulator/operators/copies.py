@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tl2npu.dialects import element_types
-from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.simulator.ir.dtypes import bits
 from tl2npu.simulator.machine.access import Index
 from tl2npu.simulator.machine.operand import Operand
 from tl2npu.simulator.operators.casts import converted
@@ -76,7 +76,7 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
 def _filled(dst: Operand, part: Overlap) -> Index:
     """What a load that ends with its tensor fills: all of the tile with types that ``Duplicate`` has, else the last
     block of 32 bytes of each row that it reaches (common.h:40-45, ``DataCopyPad``)."""
-    rank, size = min(len(part.dst_extents), 2), ITEM_SIZE[dst.dtype]
+    rank, size = min(len(part.dst_extents), 2), bits(dst.dtype) // 8
     last = part.dst_extents[-rank:]
     if size not in (2, 4):
         *rows, columns = (0,) * rank if part.empty else part.target[1][-rank:]
