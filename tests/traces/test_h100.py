@@ -1,4 +1,4 @@
-"""Traces of TileLang 0.1.15 on an NVIDIA H100 (and one on an H200): what the migrated fixtures compute is what the GPU computed."""
+"""Traces of TileLang 0.1.15 on an NVIDIA H100 or H200: what the migrated fixtures compute is what the GPU computed."""
 
 from __future__ import annotations
 
