@@ -128,6 +128,39 @@ def test_kernels_without_a_factory_of_the_module() -> None:
     assert codes(by_script(old, fewer)) == ["TL906"]
 
 
+def inside(text: str, first: str = "") -> str:
+    """The factory in a function that has its factor."""
+    head, factory = text.replace(", factor=0.5", "").split("@tilelang.jit", 1)
+    factory, main = factory.split("\n    return main\n")
+    lines = f"{first}@tilelang.jit{factory}\n    return main\nreturn scale\n".splitlines()
+    around = "".join(f"    {line}\n" if line else "\n" for line in lines)
+    return f"{head}def scaled(factor):\n{around}{main.replace('scale(64)', 'scaled(0.5)(64)')}"
+
+
+def test_a_factory_inside_of_a_function_is_made_again() -> None:
+    """Also where it launches two kernels now, which no launch of the script is like."""
+    new = inside(MIGRATED.replace(MAIN, ""))
+    result = by_script(inside(SCRIPT), new)
+    assert result.ok, result.diagnostics
+    assert result.comparisons[0].call == "scale(rows=64)"
+    assert codes(by_script(inside(SCRIPT), new.replace("x, factor)", "x, factor * 2.0)"))) == ["TL907"]
+    twice = "def scale(rows):\n        def run(X):\n            return part(rows)(part(rows)(X) * 2.0)\n"
+    twice += "        return run\n\n    return scale"
+    chain = new.replace("def scale(", "def part(").replace("return scale", twice)
+    assert by_script(inside(SCRIPT), chain).ok
+    assert codes(by_script(inside(SCRIPT), chain.replace("(X) * 2.0", "(X) * 4.0"))) == ["TL907"]
+    other = new.replace("return scale", "return lambda rows: scale(rows)")
+    assert codes(by_script(inside(SCRIPT), other)) == ["TL906"]
+
+
+@pytest.mark.parametrize("first", ["factor = factor * 1\n", "[factor := factor * 1]\n", "del factor\nfactor = 0.5\n"])
+def test_what_a_function_was_called_with_is_not_known_if_it_binds_a_parameter_again(first: str) -> None:
+    old, new = inside(SCRIPT, first), inside(MIGRATED.replace(MAIN, ""), first)
+    result = by_script(old, new)
+    assert codes(result) == ["TL906"]
+    assert "no factory 'scale'" in result.diagnostics[0].message
+
+
 def test_time_is_limited_and_children_of_children_end(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     hang = f"""

@@ -47,7 +47,7 @@ from tl2npu.verify.drawing import Kind, draw
 from tl2npu.verify.elsewhere import Answered, Asked
 from tl2npu.verify.further import of_call, of_launch, tells_nothing
 from tl2npu.verify.golden import exact_results, prepared, rounds_on_the_way
-from tl2npu.verify.launching import CannotBuild, WrongCall, allocate, build, built, factory_of, named
+from tl2npu.verify.launching import CannotBuild, WrongCall, allocate, build, built, built_inside, factory_of, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
 from tl2npu.verify.naming import call_of, file_of, line_of, name_of
@@ -340,7 +340,8 @@ def _replay(job: Job, emit: Emit) -> int:
                 continue  # its own inputs have told already
             function = factory_of(module, recording.factory)
             eager = isinstance(function, Factory) and function.eager and not (job.settings.calls or job.factories)
-            if function is None or eager or recording.arguments is None:
+            outer = recording.outer if function is None else None
+            if (function is None and outer is None) or eager or recording.arguments is None:
                 if recording.draw:
                     continue  # of its own launch this is said
                 text = f"{job.source.shown} has no factory {recording.factory!r} to call again"
@@ -351,7 +352,8 @@ def _replay(job: Job, emit: Emit) -> int:
             assert module is not None
             emit({"event": "start", "kernel": recording.kernel})
             try:
-                new = built(module, recording.factory, recording.arguments, judge.actual.session, of_old=True)
+                made = recording.factory, recording.arguments, judge.actual.session
+                new = built_inside(module, outer, *made) if outer else built(module, *made, of_old=True)
             except CannotBuild as error:
                 problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
             except SimulatorError as error:

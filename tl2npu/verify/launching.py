@@ -15,6 +15,7 @@ from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.machine.symbols import extents, solve
 from tl2npu.simulator.standin.jit import Factory, JITKernel
+from tl2npu.simulator.standin.nested import Outer
 from tl2npu.simulator.standin.session import Session
 from tl2npu.verify.calls import no_factory
 from tl2npu.verify.compiling import compiled
@@ -47,6 +48,31 @@ def built(
     function = factory_of(module, factory)
     if function is None or not callable(function):
         raise WrongCall(no_factory(factory, vars(module)))
+    return _built(module, factory, function, arguments, session, of_old)
+
+
+def built_inside(
+    module: ModuleType, outer: Outer, factory: str, arguments: dict[str, Any], session: Session
+) -> JITKernel | Callable[..., Any]:
+    """What a factory inside of another function gives: that function gives the factory, or what it gives."""
+    around = getattr(module, outer.name, None)
+    if not callable(around):
+        raise WrongCall(no_factory(outer.name, vars(module)))
+    found = around(**{n: a for n, a in outer.arguments.items() if _takes(inspect.signature(around), n)})
+    inside = f"{outer.name}.<locals>.{factory}"
+    name = getattr(found, "__qualname__", "")
+    if isinstance(found, (Factory, FunctionType)) and name == inside:
+        return _built(module, factory, found, arguments, session, True)
+    if isinstance(found, JITKernel) and found.factory == factory:
+        return found
+    if isinstance(found, FunctionType) and name.startswith(f"{inside}.<locals>."):
+        return found  # it runs several kernels
+    raise CannotBuild(f"{outer.name} does not give its {factory}")
+
+
+def _built(
+    module: ModuleType, factory: str, function: Any, arguments: dict[str, Any], session: Session, of_old: bool
+) -> JITKernel | Callable[..., Any]:
     signature = function.signature if isinstance(function, Factory) else inspect.signature(function)
     eager = getattr(function, "eager", False) is True  # also below a tuner
     if of_old and not eager:

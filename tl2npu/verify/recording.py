@@ -12,6 +12,7 @@ import numpy as np
 
 from tl2npu.dialects.fp8 import held
 from tl2npu.options import Fp8
+from tl2npu.simulator.standin.nested import Outer
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import has_products, tolerances
 from tl2npu.verify.layouts import Arrays
@@ -76,6 +77,8 @@ class Recording:
     """The outputs of floats in float64, if they are wanted."""
     narrow: Mapping[str, str] = field(default_factory=dict)
     """Tensors that are kept as float16 here -> their 8-bit type in the old kernel."""
+    outer: Outer | None = None
+    """The call of the function that the factory is inside of; None too where it cannot be made again."""
 
     def tolerance(self, name: str, dtype: str) -> float:
         """The relative tolerance for a tensor, by its type in the old kernel."""
@@ -180,6 +183,7 @@ class Recorder:
             tuple(param.name for param in compiled.kernel.params),
             compile_arguments(compiled),
             {} if golden is None else golden(layouts.by_index(compiled.kernel, inputs)),
+            outer=compiled.outer if compiled.outer and _can_be_kept(compiled.outer.arguments) else None,
         )
         self.bytes += sum(a.nbytes for kept in (inputs, outputs, others) for a in kept.values())
         if self.bytes > LIMIT:
@@ -217,6 +221,7 @@ def load_one(folder: Path, number: int, fp8: Fp8 = "refuse") -> Recording:
 
 def widened(recording: Recording) -> Recording:
     """The launch as a kernel is asked for it that has float16 for every 8-bit float: the same numbers, exactly."""
+    outer = recording.outer
     narrow = {name: kind for name, array in recording.inputs.items() if (kind := held(array.dtype.name))}
 
     def wide(arrays: Arrays) -> Arrays:
@@ -225,6 +230,7 @@ def widened(recording: Recording) -> Recording:
     return replace(
         recording,
         arguments=None if recording.arguments is None else with_float16(recording.arguments),
+        outer=outer and Outer(outer.name, with_float16(outer.arguments)),
         inputs=wide(recording.inputs),
         outputs=wide(recording.outputs),
         unrounded=wide(recording.unrounded),

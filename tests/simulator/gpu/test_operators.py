@@ -337,3 +337,18 @@ def test_a_product_of_a_warp_group_is_complete_when_its_statement_ends() -> None
     c = np.zeros((32, 32), np.float32)
     run(main, a, b, c)
     np.testing.assert_allclose(c, a.astype(np.float32) @ b.astype(np.float32), rtol=1e-4, atol=1e-4)
+
+
+def test_an_asynchronous_copy_is_complete_when_its_statement_ends() -> None:
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), "float16"), C: T.Tensor((32, 32), "float16")):
+        with T.Kernel(1, threads=128) as _:
+            a = T.alloc_shared((32, 32), "float16")
+            T.async_copy(A, a)
+            T.ptx_commit_group()
+            T.ptx_wait_group(0)
+            T.copy(a, C)
+
+    a, c = RNG.standard_normal((32, 32)).astype(np.float16), np.zeros((32, 32), np.float16)
+    run(main, a, c)
+    np.testing.assert_array_equal(a, c)

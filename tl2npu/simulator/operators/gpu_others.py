@@ -47,6 +47,8 @@ for _name in (
     "sync_global",
     "fence_proxy_async",
     "wait_wgmma",
+    "ptx_commit_group",
+    "ptx_wait_group",
     "warpgroup_arrive",
     "warpgroup_commit_batch",
     "warpgroup_wait",

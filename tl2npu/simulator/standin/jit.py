@@ -22,6 +22,7 @@ from tl2npu.simulator.lowering.uses import buffers
 from tl2npu.simulator.machine.symbols import extents, solve
 from tl2npu.simulator.standin import raw_memory, tensors
 from tl2npu.simulator.standin.latency import UNMEASURED
+from tl2npu.simulator.standin.nested import Outer, outer_of
 from tl2npu.simulator.standin.session import Session
 
 NO_SOURCE = "// not available: the kernel runs on the tl2npu simulator, no device code was generated"
@@ -53,6 +54,7 @@ class JITKernel:
         factory: str = "",
         arguments: dict[str, Any] | None = None,
         target: Any = None,
+        outer: Outer | None = None,
     ) -> None:
         func = func.of_target(target)
         self.session = session
@@ -72,6 +74,7 @@ class JITKernel:
         self.workspace_idx = indices(workspace_idx, len(params))
         self.factory = factory
         self.arguments = arguments or {}
+        self.outer = outer
         self.latency = self.ref_latency = UNMEASURED
         self.config: Any = None
 
@@ -210,6 +213,7 @@ class Factory:
         self.function = function
         self.options = options
         self.signature = inspect.signature(function)
+        self.outer = outer_of(function)
         self.cache: dict[Any, JITKernel] = {}
         self.eager = has_launch(function)
         self.target = options.get("target", "auto")
@@ -242,6 +246,7 @@ class Factory:
             self.function.__name__,
             arguments,
             self.options.get("target"),
+            self.outer,
         )
 
     def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
