@@ -52,6 +52,20 @@ def test_what_is_said_of_undefined_output(kernels: Any) -> None:
     assert hazard.first.site.line == kernels.line("# tile: exp")
 
 
+@pytest.mark.parametrize(
+    ("form", "rows", "right"),
+    [
+        *(("second", rows, rows >= 8) for rows in (0, 7, 8, 16)),
+        *((form, rows, rows <= 8) for form in ("first", "number") for rows in (0, 8, 9, 16)),
+        *(("both", rows, True) for rows in (0, 8, 16)),
+        *(("with itself", rows, False) for rows in (0, 8, 16)),
+    ],
+)
+def test_only_the_elements_that_a_mask_chooses_are_read(kernels: Any, form: str, rows: int, right: bool) -> None:
+    kernels.run("chosen", X, form=form, rows=rows)
+    assert kernels.kinds() == (set() if right else UNINITIALISED), list(kernels.report.lines())
+
+
 @pytest.mark.parametrize("first", [8, 16])
 def test_unwritten_workspace(kernels: Any, first: int) -> None:
     kernels.run("through_memory", X, first=first)

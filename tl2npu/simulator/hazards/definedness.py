@@ -34,6 +34,8 @@ class Gap:
     number: int
     step: Step | None
     pipe: int | None = None
+    lanes: bool = False
+    """The mask has only those of the undefined elements that the statement uses."""
 
     def source(self) -> int:
         """The event that brought undefined data here, 0 if nothing wrote the elements."""
@@ -55,7 +57,7 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
         assert step is not None
         whole = gap.mask is None or bool(np.all(gap.mask))
         meant = gap.cells.state.passed_by or (gap.cells.state is cells.state and step.operator == "Parallel")
-        if whole and not step.moves and not meant:
+        if whole and not step.moves and not meant and not gap.lanes:
             report.uninitialised(access, gap)
             continue
         mask = True if whole else _mapped(gap, extent)

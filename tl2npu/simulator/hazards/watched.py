@@ -92,6 +92,17 @@ class Watched(Access):
 
     # accesses
 
+    def used(self, number: int, lanes: np.ndarray) -> None:
+        gap = self.gaps[-1] if self.gaps else None
+        if gap is None or gap.number != number or gap.lanes:
+            return  # all of it has been written
+        if gap.mask is not None:
+            mask = np.asarray(gap.mask)
+            lanes = mask & (lanes if mask.ndim == lanes.ndim else lanes[..., None])
+        gap.mask, gap.lanes = lanes, True
+        if not lanes.any():
+            self.gaps.pop()
+
     def view(self, number: int, array: np.ndarray, starts: Index, extents: Index, kind: str, site: int) -> np.ndarray:
         key = tuple([slice(s, s + e) for s, e in zip(starts, extents, strict=True)])
         full = True

@@ -46,6 +46,9 @@ class Access:
     def spill(self, number: int, array: np.ndarray, end: int, lanes: int) -> None:
         """A load that ends here has overwritten the rest of the block of ``lanes`` elements."""
 
+    def used(self, number: int, lanes: np.ndarray) -> None:
+        """Of the region that was just read the statement uses these elements; what the others hold does not matter."""
+
     # regions
 
     def view(self, number: int, array: np.ndarray, starts: Index, extents: Index, kind: str, site: int) -> np.ndarray:

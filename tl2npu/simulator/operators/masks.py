@@ -76,7 +76,7 @@ def select(A: Any, dst: Any, selMask: Any, src0: Any, src1: Any, selMode: str) -
     ``VSEL_TENSOR_TENSOR_MODE`` and ``VSEL_TENSOR_SCALAR_MODE`` take a bit for every element. ``VSEL_CMPMASK_SPR`` has
     a mask of one repeat only (256 bytes of elements), which is used again for each.
     """
-    target, yes = region("select", dst, "w"), region("select", src0, "r")
+    target = region("select", dst, "w")
     chosen = mask_bits(A, selMask)
     if selMode == "VSEL_CMPMASK_SPR":
         once = min(_REPEAT // itemsize(dst), target.size)
@@ -89,11 +89,21 @@ def select(A: Any, dst: Any, selMask: Any, src0: Any, src1: Any, selMode: str) -
         chosen = chosen[: target.size]
     if is_region(src1) == (selMode == "VSEL_TENSOR_SCALAR_MODE"):
         raise SimulatorError(f"T.tile.select: {selMode} with {'a tile' if is_region(src1) else 'a number'} as src1")
+    yes = elements(A, "select", _used(src0, chosen), target)
     if is_region(src1):
-        no = elements(A, "select", region("select", src1, "r"), target, exact=False)
+        no = elements(A, "select", _used(src1, ~chosen), target, exact=False)
     else:
         no = A.like(number(src1), target)
-    target[...] = A.where(chosen.reshape(target.shape), elements(A, "select", yes, target), no)
+    target[...] = A.where(chosen.reshape(target.shape), yes, no)
+
+
+def _used(operand: Any, chosen: np.ndarray) -> Any:
+    """The view of a region of which elements are chosen, flat; those that are not chosen may be undefined."""
+    view = region("select", operand, "r")
+    lanes = np.zeros(view.size, np.bool_)
+    lanes[: chosen.size] = chosen[: view.size]
+    operand.access.used(operand.number, lanes.reshape(view.shape))
+    return view
 
 
 def _enough(bits: np.ndarray, count: int) -> None:

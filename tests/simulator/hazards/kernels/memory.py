@@ -70,6 +70,42 @@ def tile(form, N=16):
     return main
 
 
+@tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
+def chosen(form, rows, N=16):
+    """``a``, of which nothing is written, is chosen for the elements from row ``rows`` on, or for those before it."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            b = T.alloc_ub((N, N), "float32")
+            c = T.alloc_ub((N, N), "float32")
+            numbers = T.alloc_ub((N * N,), "float32")
+            mask = T.alloc_ub((N * N // 8,), "uint8")
+            with T.Scope("V"):
+                T.copy(A, b)
+                T.tile.createvecindex(numbers, 0)
+                T.tile.compare(mask, numbers, T.float32(rows * N), "LT")
+                if form == "second":
+                    T.tile.select(c, mask, b, a, "VSEL_TENSOR_TENSOR_MODE")
+                    T.copy(c[0:8, :], B[0:8, :])
+                if form == "first":
+                    T.tile.select(c, mask, a, b, "VSEL_TENSOR_TENSOR_MODE")
+                    T.copy(c[8:16, :], B[8:16, :])
+                if form == "number":
+                    T.tile.select(c, mask, a, 0.0, "VSEL_TENSOR_SCALAR_MODE")
+                    T.copy(c[8:16, :], B[8:16, :])
+                if form == "both":  # what the first leaves undefined the second gives a value
+                    T.tile.select(a, mask, a, 0.0, "VSEL_TENSOR_SCALAR_MODE")
+                    T.tile.select(a, mask, b, a, "VSEL_TENSOR_TENSOR_MODE")
+                    T.copy(a, B)
+                if form == "with itself":
+                    T.tile.select(a, mask, a, a, "VSEL_TENSOR_TENSOR_MODE")
+                    T.copy(a[8:16, :], B[8:16, :])
+
+    return main
+
+
 @tilelang.jit(out_idx=[1], workspace_idx=[2], pass_configs=CONFIGS)
 def through_memory(first, N=16):
     """A workspace is read; ``first`` rows of it are written."""
