@@ -52,6 +52,12 @@ def test_what_is_said_of_undefined_output(kernels: Any) -> None:
     assert hazard.first.site.line == kernels.line("# tile: exp")
 
 
+@pytest.mark.parametrize("form", ["apart", "stored", "place", "condition", "one line"])
+def test_an_element_that_is_computed_of_an_unwritten_one(kernels: Any, form: str) -> None:
+    kernels.run("element", X, form=form)
+    assert kernels.kinds() == (set() if form == "apart" else UNINITIALISED), list(kernels.report.lines())
+
+
 @pytest.mark.parametrize(
     ("form", "rows", "right"),
     [

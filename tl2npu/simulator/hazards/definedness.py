@@ -57,7 +57,7 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
         assert step is not None
         whole = gap.mask is None or bool(np.all(gap.mask))
         meant = gap.cells.state.passed_by or (gap.cells.state is cells.state and step.operator == "Parallel")
-        if whole and not step.moves and not meant and not gap.lanes:
+        if whole and not (step.moves or step.element or meant or gap.lanes):
             report.uninitialised(access, gap)
             continue
         mask = True if whole else _mapped(gap, extent)

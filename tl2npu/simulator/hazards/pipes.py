@@ -43,6 +43,8 @@ class Step:
     parallel: bool = False
     prints: bool = False
     """For a person to look at: what it reads decides nothing."""
+    element: bool = False
+    """It writes one element, to a place that no element tells: what it reads decides that element only."""
     rebinds: int = -1
     """The number of the buffer whose name the operator gives to other memory."""
 
@@ -124,7 +126,8 @@ def pipe_between(sources: list[str], targets: list[str], named: list[str]) -> in
 
 def _store(stmt: Store, parallel: bool) -> Step:
     if not parallel:
-        return Step(stmt.site, "=", S)
+        placed = any(isinstance(part, Load) for index in stmt.indices for part in parts(index))
+        return Step(stmt.site, "=", S, element=not placed)
     loads = [part.buffer.memory for part in parts(stmt.value) if isinstance(part, Load)]
     moves = isinstance(stmt.value, Load)
     if moves and stmt.buffer.memory != "global":

@@ -401,7 +401,7 @@ class Watched(Access):
 
     def _gap(self, cells: Cells, key: Any, mask: Any, previous: Any, site: int, number: int, pipe: int | None) -> None:
         """Something undefined is read."""
-        step = self.step if site == self.step_site and number >= 0 else None
+        step = self.step if site == self.step_site and (number >= 0 or self.step.element) else None
         self.gaps.append(Gap(cells, mask, previous, site, number, step, pipe))
         if step is None:
             gaps, self.gaps = self.gaps, []

@@ -71,6 +71,37 @@ def tile(form, N=16):
 
 
 @tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
+def element(form, N=16):
+    """Element by element: ``a`` has 8 rows, ``k`` has none."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            k = T.alloc_ub((8,), "int32")
+            with T.Scope("V"):
+                T.copy(A[0:8, :], a[0:8, :])
+                if form in ("apart", "stored"):  # no element of the first 8 rows depends on the others
+                    for i in T.serial(N):
+                        a[i, 0] = a[i, 0] + 1.0
+                        a[i, 0] = a[i, 0] * 2.0
+                if form == "place":
+                    a[T.min(k[0], 0), 0] = 1.0
+                if form == "condition":
+                    if k[0] > 0:
+                        a[0, 0] = 1.0
+                if form == "one line":
+                    for i in T.serial(4):
+                        # fmt: off
+                        if k[0] > i: a[0, 0] = 1.0  # noqa: E701
+                        # fmt: on
+                rows = 16 if form == "stored" else 8
+                T.copy(a[0:rows, :], B[0:rows, :])
+
+    return main
+
+
+@tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
 def chosen(form, rows, N=16):
     """``a``, of which nothing is written, is chosen for the elements from row ``rows`` on, or for those before it."""
 
