@@ -1,4 +1,4 @@
-# ruff: noqa: RUF059
+# ruff: noqa: RUF059, SIM102
 """Reads of memory that nothing wrote, accesses outside of it, buffers that are too large for it."""
 
 import tilelang
