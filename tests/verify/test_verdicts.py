@@ -327,3 +327,36 @@ def test_rows_behind_the_end_that_nothing_stores_may_be_undefined() -> None:
     found = by_calls(TAIL, stored, call)
     assert not found.ok
     assert "leaves undefined data" in " ".join(d.message for d in found.diagnostics if d.code == "TL908")
+
+
+SUMS = (
+    HEAD
+    + """
+
+@tilelang.jit(out_idx=[1, 2])
+def f(M):
+    @T.prim_func
+    def main(A: T.Tensor((M, 64), "float32"), S: T.Tensor((32, 64), "float32"), B: T.Tensor((M, 64), "float32")):
+        with T.Kernel(M // 32, threads=128) as bx:
+            a = T.alloc_shared((32, 64), "float32")
+            T.copy(A[bx * 32, 0], a)
+            for i, j in T.Parallel(32, 64):
+                T.atomic_add(S[i, j], a[i, j])
+            T.copy(a, B[bx * 32, 0])
+
+    return main
+"""
+)
+"""Nothing is the first value of the sums ``S``."""
+
+
+def test_sums_that_both_kernels_begin_with_undefined_data() -> None:
+    new = migrate_text(SUMS, "k.py", Options()).new_text
+    assert new is not None
+    call = Call("f", {"M": 64})
+    found = by_calls(SUMS, new, call)
+    assert found.ok, found.diagnostics
+    assert "leaves undefined data in 2048 element(s) of S" in " ".join(d.message for d in found.diagnostics)
+    assert not by_calls(SUMS, new.replace("T.copy(a, B", "T.tile.add(a, a, a)\n            T.copy(a, B"), call).ok
+    old = SUMS.replace("T.Kernel(M // 32", "T.Kernel(1").replace("T.atomic_add(S[i, j], a[i, j])", "S[i, j] = a[i, j]")
+    assert codes(by_calls(old, new, call))[:1] == ["TL908"]

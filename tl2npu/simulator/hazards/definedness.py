@@ -34,8 +34,8 @@ class Gap:
     number: int
     step: Step | None
     pipe: int | None = None
-    lanes: bool = False
-    """The mask has only those of the undefined elements that the statement uses."""
+    apart: bool = False
+    """The statement keeps the elements apart: it only adds to each, or chooses those of the mask."""
 
     def source(self) -> int:
         """The event that brought undefined data here, 0 if nothing wrote the elements."""
@@ -57,7 +57,7 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
         assert step is not None
         whole = gap.mask is None or bool(np.all(gap.mask))
         meant = gap.cells.state.passed_by or (gap.cells.state is cells.state and step.operator == "Parallel")
-        if whole and not (step.moves or step.element or meant or gap.lanes):
+        if whole and not (step.moves or step.element or meant or gap.apart):
             report.uninitialised(access, gap)
             continue
         mask = True if whole else _mapped(gap, extent)

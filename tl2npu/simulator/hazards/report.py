@@ -159,7 +159,7 @@ class Report:
 
     def undefined_output(self, observer: Observer, cells: Cells) -> None:
         """Undefined data is left in a tensor that the caller sees."""
-        values = np.asarray(cells.get(cells.state.writer, cells.full, True))
+        values = np.broadcast_to(np.asarray(cells.get(cells.state.writer, cells.full, True)), cells.shape)
         negative = values[values < 0]
         if negative.size == 0:
             return

@@ -94,12 +94,12 @@ class Watched(Access):
 
     def used(self, number: int, lanes: np.ndarray) -> None:
         gap = self.gaps[-1] if self.gaps else None
-        if gap is None or gap.number != number or gap.lanes:
+        if gap is None or gap.number != number or gap.apart:
             return  # all of it has been written
         if gap.mask is not None:
             mask = np.asarray(gap.mask)
             lanes = mask & (lanes if mask.ndim == lanes.ndim else lanes[..., None])
-        gap.mask, gap.lanes = lanes, True
+        gap.mask, gap.apart = lanes, True
         if not lanes.any():
             self.gaps.pop()
 
@@ -288,11 +288,11 @@ class Watched(Access):
         previous = cells.get(state.writer, key, full)
         if isinstance(previous, int):
             if previous <= 0:
-                self._gap(cells, key, None, previous, site, number, pipe)
+                self._gap(Gap(cells, None, previous, site, number, None, pipe, atomic))
         elif previous.size == 0:
             return
         elif previous.min() <= 0:
-            self._gap(cells, key, previous <= 0, previous, site, number, pipe)
+            self._gap(Gap(cells, previous <= 0, previous, site, number, None, pipe, atomic))
         if not cells.checked:
             return
         if pipe is None and self.step.gemm and site == self.step_site and number in self.step.operands:
@@ -399,11 +399,12 @@ class Watched(Access):
         if state.twin is not None:
             cells.put(state.twin, key, full, 0)
 
-    def _gap(self, cells: Cells, key: Any, mask: Any, previous: Any, site: int, number: int, pipe: int | None) -> None:
+    def _gap(self, gap: Gap) -> None:
         """Something undefined is read."""
-        step = self.step if site == self.step_site and (number >= 0 or self.step.element) else None
-        self.gaps.append(Gap(cells, mask, previous, site, number, step, pipe))
-        if step is None:
+        if gap.site == self.step_site and (gap.number >= 0 or self.step.element):
+            gap.step = self.step
+        self.gaps.append(gap)
+        if gap.step is None:
             gaps, self.gaps = self.gaps, []
             for gap in gaps:
                 self.observer.report.uninitialised(self, gap)
