@@ -359,4 +359,4 @@ def test_sums_that_both_kernels_begin_with_undefined_data() -> None:
     assert "leaves undefined data in 2048 element(s) of S" in " ".join(d.message for d in found.diagnostics)
     assert not by_calls(SUMS, new.replace("T.copy(a, B", "T.tile.add(a, a, a)\n            T.copy(a, B"), call).ok
     old = SUMS.replace("T.Kernel(M // 32", "T.Kernel(1").replace("T.atomic_add(S[i, j], a[i, j])", "S[i, j] = a[i, j]")
-    assert codes(by_calls(old, new, call))[:1] == ["TL908"]
+    assert "TL908" in codes(by_calls(old, new, call))
