@@ -295,3 +295,32 @@ def scale(columns, factor=2.0):
     result = by_script(old, new)
     assert result.comparisons[0].problems == ()
     assert result.comparisons[0].outputs == ("Y",)
+
+
+def test_an_eager_kernel_is_called_in_the_order_of_its_parameters() -> None:
+    """Not in that of the declarations in its body."""
+    old = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def difference(X, Y):
+    rows = T.const("rows")
+    Y: T.Tensor((rows, 64), "float32")
+    X: T.Tensor((rows, 64), "float32")
+    Z = T.empty((rows, 64), "float32")
+    with T.Kernel(rows // 16, threads=128) as bx:
+        x = T.alloc_shared((16, 64), "float32")
+        y = T.alloc_shared((16, 64), "float32")
+        T.copy(X[bx * 16, 0], x)
+        T.copy(Y[bx * 16, 0], y)
+        for i, j in T.Parallel(16, 64):
+            x[i, j] = x[i, j] - y[i, j]
+        T.copy(x, Z[bx * 16, 0])
+    return Z
+"""
+    new = migrate_text(old, "kernel.py", Options()).new_text or ""
+    call = Call("difference", {"rows": 32})
+    assert by_calls(old, new, call).ok
+    swapped = new.replace("X:", "W:").replace("Y:", "X:").replace("W:", "Y:")
+    assert codes(by_calls(old, swapped, call)) == ["TL907"]

@@ -58,6 +58,8 @@ def trace(
     with builder.tracing():
         returned = run_traced(builder, function, *_arguments(builder, signature, known))
     kernel = builder.finish()
+    order = {name: number for number, name in enumerate(signature.parameters)}
+    kernel.params.sort(key=lambda param: order.get(param.name, len(order)))  # callers go by it, not by declarations
     outputs = [returned] if isinstance(returned, Buffer) else list(returned or ())
     kernel.outputs = [b for b in outputs if b in kernel.outputs] or kernel.outputs
     return PrimFunc(kernel, function), constants
