@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tl2npu.simulator.errors import SimulatorError
+
 Script = Callable[[str], dict[str, Any]]
 
 FRAME = """
@@ -721,6 +723,35 @@ def test_symbolic_shapes(script: Script) -> None:
     a, c = found["a"], found["c"]
     np.testing.assert_array_equal(found["b"], np.hstack([a[:2] + a[2:], [[4], [4]]]))
     np.testing.assert_array_equal(found["d"], np.hstack([c[:1] + c[1:], [[2]]]))
+
+
+@pytest.mark.parametrize(
+    ("extent", "right"), [("n + 1", True), ("1 + n", True), ("n * 1 - 1", True), ("n // 2", False)]
+)
+def test_a_symbol_that_is_in_a_sum_only(script: Script, extent: str, right: bool) -> None:
+    text = f"""
+        import numpy as np
+        import tilelang
+        import tilelang.language as T
+
+        @tilelang.jit(out_idx=[-1])
+        def make():
+            n = T.dynamic("n")
+
+            @T.prim_func
+            def main(A: T.Tensor(({extent},), "int32"), B: T.Tensor((n,), "int32")):
+                with T.Kernel(n, threads=32) as bx:
+                    B[bx] = bx
+
+            return main
+
+        b = make()(np.zeros(4, "int32"))
+    """
+    if right:
+        np.testing.assert_array_equal(script(text)["b"], np.arange(5 if "-" in extent else 3))
+    else:
+        with pytest.raises(SimulatorError, match="depends on a symbol that no input has"):
+            script(text)
 
 
 def test_decorators_over_a_prim_func_and_names_bound_later(script: Script) -> None:

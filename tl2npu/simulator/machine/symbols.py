@@ -44,6 +44,11 @@ def solve(params: list[Buffer | Var], arrays: Mapping[int, np.ndarray], known: d
             for dim, stride in zip(param.strides or (), array.strides, strict=False):
                 if isinstance(dim, Var):
                     values.setdefault(dim, stride // array.itemsize)
+    given = [param for param in params if isinstance(param, Buffer) and param.number in shapes]
+    for dim, size in ((d, n) for p in given for d, n in zip(p.shape, shapes[p.number], strict=True)):
+        unknown = [var for var in free(dim) if var not in values]
+        if len(unknown) == 1 and isinstance(dim, Expr) and (rest := _added(dim, unknown[0], values)) is not None:
+            values[unknown[0]] = size - rest
     for param in params:
         if isinstance(param, Buffer) and param.number in shapes:
             expected = extents(param, values)
@@ -53,6 +58,12 @@ def solve(params: list[Buffer | Var], arrays: Mapping[int, np.ndarray], known: d
                     f"{list(shapes[param.number])}"
                 )
     return values
+
+
+def _added(dim: Expr, var: Var, values: dict[Var, Any]) -> int | None:
+    """What an extent adds to a symbol (``batch + 1``); None for one that is no such sum."""
+    first, *others = (number(substitute(dim, {**values, var: at})) - at for at in (0, 1, 2, 1 << 20))
+    return first if all(other == first for other in others) else None
 
 
 def extents(buffer: Buffer, values: dict[Var, Any]) -> tuple[int, ...] | None:
