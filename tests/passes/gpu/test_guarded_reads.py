@@ -285,3 +285,39 @@ def test_npuir(text: str, reads: Reads) -> None:
         np.testing.assert_allclose(found, expected(reads), 1e-6)
     else:
         assert result.new_text == text
+
+
+@pytest.mark.parametrize("other", ["0.0", "1.0", "-7.0", "-T.infinity('float32')"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "k * 48 + j < 64 and bx * 20 + i < 32",
+        "(bx * 20 + i < 32) & (k * 48 + j < 64)",
+        "k * 48 + j < 64",
+        "bx * 20 + i < 32",
+    ],
+)
+def test_both_ends_of_a_tensor(condition: str, other: str) -> None:
+    """A clamped copy puts zeros behind the last column: only they are left to it."""
+    body = f"""
+x = T.alloc_fragment((20, 48), 'float32')
+m = T.alloc_fragment((20,), 'float32')
+for k in T.serial(2):
+    for i, j in T.Parallel(20, 48):
+        x[i, j] = T.if_then_else({condition}, X[bx * 20 + i, k * 48 + j], {other})
+    T.reduce_max(x, m, dim=1)
+    for i in T.Parallel(20):
+        S[bx, k, i] = m[i]
+"""
+    text = gpu_file(f"{PARAMS}, S: T.Tensor((2, 2, 20), 'float32')", body, launch="T.Kernel(2, threads=128) as bx")
+    padded = np.zeros((40, 96), np.float32)  # what a GPU reads outside of a tensor
+    padded[:32, :64] = -X
+    value = -np.inf if "inf" in other else float(other)
+    if "k *" in condition:
+        padded[:, 64:] = value
+    if "bx *" in condition:
+        padded[32:] = value
+    want = padded.reshape(2, 20, 2, 48).max(3).transpose(0, 2, 1)
+    for reading in (IDEAL, ACTUAL):
+        found = run(migrated(text), {**INPUTS, "X": -X}, "factory", (), reading)["S"]
+        np.testing.assert_array_equal(found, want, err_msg=reading)

@@ -18,7 +18,7 @@ from tl2npu.kernel.regions import Axis, Region, axis_of, extent_text
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies.guards import all_of, ends_with, guard, written
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
-from tl2npu.passes.gpu.element_copies.values import Choice, choice, load_of
+from tl2npu.passes.gpu.element_copies.values import Choice, choice, is_zero, load_of
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.source.tree import nodes_of
 
@@ -44,7 +44,7 @@ def row_loop(work: LoopOperands, branches: Sequence[tuple[Branch, bool]], stmt: 
     picked = rows_of(work, load, row, column, stmt)
     if picked is None or not (picked.picks or conditions):
         return None
-    if chosen.cond is not None:
+    if chosen.cond is not None and (chosen.other is None or is_zero(chosen.other)):
         conditions = [part for node in conditions for part in _without_end(work, node, picked, stmt)]
     if column is not None and any(column.name in _names(work, node) for node in conditions):
         return None
@@ -54,7 +54,7 @@ def row_loop(work: LoopOperands, branches: Sequence[tuple[Branch, bool]], stmt: 
 
 
 def _without_end(work: LoopOperands, node: cst.BaseExpression, rows: Rows, stmt: Store) -> Sequence[cst.BaseExpression]:
-    """The parts of a condition that say more than where the row ends, which a copy knows."""
+    """The parts of a condition that say more than where the row ends, which a copy knows: behind it are zeros."""
     if rows.axis is None:
         return [node]
     terms = guard(node, work.lets, work.evaluator, stmt.env).terms
