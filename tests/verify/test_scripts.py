@@ -232,6 +232,14 @@ def test_a_new_file_without_a_script() -> None:
     assert not by_script(SCRIPT, MIGRATED.replace(MAIN, "").replace("factor)", "factor * 2.0)")).ok
 
 
+@pytest.mark.parametrize(("code", "ok"), [("0", True), ("", True), ("False", True), ("3", False)])
+def test_a_script_that_ends_by_an_exit(code: str, ok: bool) -> None:
+    """As a module it does so as well, where its own launch is another one."""
+    old, other = SCRIPT, MIGRATED.replace("scale(64)(x)", "scale(64, 0.25)(x)").replace("x * 0.5", "x * 0.25")
+    result = by_script(old, f"{other}\nraise SystemExit({code})\n")
+    assert result.ok is ok, result.diagnostics
+
+
 def test_a_new_script_with_other_arguments() -> None:
     """Its own launch is another one, so the old one is repeated by name."""
     other = MIGRATED.replace("scale(64)(x)", "scale(64, 0.25)(x)").replace("x * 0.5", "x * 0.25")

@@ -288,6 +288,8 @@ def _load(job: Job, emit: Emit) -> ModuleType | None:
         except (Exception, SystemExit) as error:
             text = f"SystemExit: {error.code}" if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
             module = sys.modules.get(name)
+            if isinstance(error, SystemExit) and code_of(error) == 0:
+                return module  # all of its code has run
             if wanted and all(factory_of(module, factory) is not None for factory in wanted):
                 emit({"event": "note", "text": f"the code of {source.shown} outside its kernels failed: {text}"})
                 return module
