@@ -189,6 +189,18 @@ def test_what_a_vector_core_makes_of_nan_is_said(value: str, body: str) -> None:
     assert any(note.startswith(NAN_ONLY) for note in result.notes) is not both_nan
 
 
+def test_what_a_vector_core_makes_of_nan_is_said_of_several_kernels_for_one() -> None:
+    old, new = on_both("T.max(x[i, j], 0.5)", "T.tile.max(y, x, 0.5)")
+    twice = (
+        new.replace("def f(", "def part(")
+        + "\n\ndef f():\n    def run(X):\n        return part()(part()(X))\n\n    return run\n"
+    )
+    result = by_calls(old, twice, Call("f", {}), check=None)
+    assert result.ok, result.diagnostics
+    assert any(note.startswith(NAN_ONLY) for note in result.notes)
+    assert codes(by_calls(old, twice.replace("x, 0.5", "x, 0.75"), Call("f", {}), check=None))[:1] == ["TL907"]
+
+
 def test_a_nan_that_is_lost() -> None:
     """A comparison with NaN is false, so the old kernel keeps it."""
     body = "for i, j in T.Parallel(32, 64):\n    y[i, j] = 0.0\n    if x[i, j] >= 0.0:\n        y[i, j] = x[i, j]"

@@ -10,6 +10,7 @@ import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 from tl2npu.simulator.lowering.lower import developer
+from tl2npu.simulator.standin.session import Session
 from tl2npu.simulator.standin.tensors import array_of, tensor_of
 from tl2npu.verified import Comparison, Metrics
 from tl2npu.verify import layouts
@@ -39,6 +40,7 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
     actual = run.results(problems)
     compared: list[str] = []
     unrounded: list[str] = []
+    quiet: list[str] = []
     figures: list[Metrics] = []
     worst: float | None = None
     for name, found in (actual or {}).items():
@@ -57,6 +59,8 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
         wide = recording.unrounded.get(name)
         if differs is not None and wide is not None and not run.difference(name, wide, judged(recording, wide, found)):
             unrounded.append(name)
+        elif differs is not None and run.is_of_numbers(name):
+            quiet.append(name)
         elif differs is not None:
             problems.append((CHANGED, said(name, differs, ("old", "new"), ("", "")) + on(recording)))
     if actual is not None and run.is_developer:
@@ -65,7 +69,7 @@ def compare_chain(judge: Judge, recording: Recording, chain: Chain) -> Compariso
         problems.append((UNVERIFIED, "several new kernels with tensor layouts cannot be compared with one old kernel"))
     relaid = tuple(name for name, places in recording.places.items() if not layouts.same(places, None))
     shown = tuple(compared), worst, tuple(problems), (), relaid, (), tuple(unrounded), tuple(run.names), recording.draw
-    return Comparison(recording.kernel, recording.call, *shown, metrics=tuple(figures))
+    return Comparison(recording.kernel, recording.call, *shown, quiet=tuple(quiet), metrics=tuple(figures))
 
 
 class _Run:
@@ -75,6 +79,7 @@ class _Run:
         self.judge, self.recording, self.chain = judge, recording, chain
         self.kernels: list[Any] = []
         self.names: dict[str, None] = {}
+        self._as_on_gpu: Arrays | None = None
 
     @property
     def is_developer(self) -> bool:
@@ -125,13 +130,8 @@ class _Run:
 
     def readings(self, actual: Arrays) -> list[tuple[str, str]]:
         """Does the compiler make of the kernels what their author means?"""
-        session = self.judge.actual.session
-        session.reading, session.executables = self.judge.ideal.session.reading, {}
         problems: list[tuple[str, str]] = []
-        try:
-            ideal = self.results(problems)
-        finally:
-            session.reading, session.executables = "actual", {}
+        ideal = self._as_in(self.judge.ideal.session, problems)
         if ideal is None:
             text = f"the kernels run as compiled, but fail as written: {problems[0][1]}"
             return [(READINGS, text)]
@@ -141,6 +141,27 @@ class _Run:
                 sides = "as written", "as compiled"
                 return [(READINGS, said(name, found, sides, ("", "")))]
         return []
+
+    def is_of_numbers(self, name: str) -> bool:
+        """Whether the kernels agree on drawn values if a maximum with NaN is the number, as on a GPU."""
+        recording = self.recording
+        if not recording.draw or not recording.on_gpu:
+            return False
+        if self._as_on_gpu is None:
+            self._as_on_gpu = self._as_in(self.judge.numbers.session, []) or {}
+        found = self._as_on_gpu.get(name)
+        old = recording.outputs[name]
+        return found is not None and self.difference(name, old, judged(recording, old, found)) is None
+
+    def _as_in(self, other: Session, problems: list[tuple[str, str]]) -> Arrays | None:
+        """The results with the reading and the arithmetic of another session; the kernels belong to the first."""
+        session = self.judge.actual.session
+        before = session.reading, session.arithmetic, session.executables
+        session.reading, session.arithmetic, session.executables = other.reading, other.arithmetic, {}
+        try:
+            return self.results(problems)
+        finally:
+            session.reading, session.arithmetic, session.executables = before
 
     def difference(self, name: str, left: np.ndarray, right: np.ndarray) -> Any:
         """The first element that differs by more than the settings allow."""
