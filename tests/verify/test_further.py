@@ -405,3 +405,33 @@ def test_integers_that_float32_does_not_hold() -> None:
     call = Call("f", {"rows": 64})
     assert by_calls(old, new, call, draws=1, check=None).ok
     assert "TL907" in codes(by_calls(old, new, call, check=None))
+
+
+def test_rounding_and_nan_in_one_kernel() -> None:
+    """A product of halves that a GPU rounds before it is added, and a maximum that skips NaN there."""
+    old = f"""{HEAD}
+
+@tilelang.jit
+def f(rows=48):
+    @T.prim_func
+    def main(X: T.Tensor((rows, 64), "float16"), Y: T.Tensor((rows, 64), "float32")):
+        with T.Kernel(T.ceildiv(rows, 32), threads=128) as bx:
+            x = T.alloc_shared((32, 64), "float16")
+            a = T.alloc_fragment((32, 64), "float32")
+            s = T.alloc_fragment((32,), "float32")
+            T.copy(X[bx * 32, 0], x)
+            T.reduce_max(x, s, dim=1)
+            for i, j in T.Parallel(32, 64):
+                a[i, j] = x[i, j] * x[i, j]
+            for i, j in T.Parallel(32, 64):
+                a[i, j] = a[i, j] + s[i]
+            T.copy(a, Y[bx * 32, 0])
+
+    return main
+"""
+    new = migrate_text(old, "k.py", Options()).new_text or ""
+    result = by_calls(old, new, Call("f", {}))
+    assert result.ok, result.diagnostics
+    assert any(note.startswith(NAN_ONLY) for note in result.notes), result.notes
+    wrong = by_calls(old, new.replace("a[i, j] + s[i]", "a[i, j] - s[i]"), Call("f", {}))
+    assert codes(wrong)[:1] == ["TL907"]

@@ -149,9 +149,10 @@ class _Run:
             return False
         if self._as_on_gpu is None:
             self._as_on_gpu = self._as_in(self.judge.numbers.session, []) or {}
-        found = self._as_on_gpu.get(name)
-        old = recording.outputs[name]
-        return found is not None and self.difference(name, old, judged(recording, old, found)) is None
+        found, sides = self._as_on_gpu.get(name), (recording.outputs[name], recording.unrounded.get(name))
+        return found is not None and any(
+            self.difference(name, side, judged(recording, side, found)) is None for side in sides if side is not None
+        )
 
     def _as_in(self, other: Session, problems: list[tuple[str, str]]) -> Arrays | None:
         """The results with the reading and the arithmetic of another session; the kernels belong to the first."""

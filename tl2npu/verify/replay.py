@@ -258,10 +258,12 @@ class _Launch:
         arrays = self._as_on_gpu.arrays
         if arrays is None:
             return False
-        if judge._difference(recording, buffer, left, judged(recording, left, arrays[buffer.name]), old):
-            return False
-        self.quiet.append(old)
-        return True
+        found, wide = arrays[buffer.name], recording.unrounded.get(old)
+        for either in (left, wide) if wide is not None else (left,):
+            if judge._difference(recording, buffer, either, judged(recording, either, found), old) is None:
+                self.quiet.append(old)
+                return True
+        return False
 
     def _report(
         self, name: str, old: str, found: Difference, outcome: Outcome, sides: tuple[np.ndarray, np.ndarray]
