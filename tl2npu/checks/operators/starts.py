@@ -19,7 +19,8 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Copy, Memory, Op, Operand
 from tl2npu.kernel.ranges.bounds import Bounds, is_size
-from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const
+from tl2npu.kernel.ranges.loaded import is_load, is_sensible
+from tl2npu.kernel.symbolic import Div, Mod, Sym, Var, const
 
 _EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000), 8
 _TILES = ((64,), (64, 256), (256, 64), (64, 128, 256))
@@ -104,7 +105,7 @@ class Starts:
                     continue
                 key = (goal, low, tuple(place.bounds.ranges.items()), place.bounds.facts)
                 if key not in self._inside:
-                    self._inside[key] = place.bounds.is_not_negative(goal) or _is_sensible(place.bounds, low, behind)
+                    self._inside[key] = place.bounds.is_not_negative(goal) or is_sensible(place.bounds, low, behind)
                 if not self._inside[key]:
                     yield Doubt(axis, goal, behind)
 
@@ -117,7 +118,7 @@ class Starts:
         buffer, node = move.outer.buffer, move.placed.stmt.node
         where = "past the end of" if doubt.behind else "before the start of"
         shown = f"`{code(move.outer.node)}`"
-        if any(_is_load(atom) for atom in place.everything(doubt.goal)):
+        if any(is_load(atom) for atom in place.everything(doubt.goal)):
             if not doubt.behind:
                 return None  # offsets ascend
             text = f"{shown} can start {where} `{buffer.name}`, depending on data: {self._why(move, doubt)}"
@@ -172,36 +173,6 @@ class Starts:
         return "a copy is clamped in its last two axes only"
 
 
-def _is_sensible(bounds: Bounds, low: Sym, behind: bool) -> bool:
-    """True if the index is right for every content of index tensors that makes sense: what they hold is the number of
-    a row or of a page, or the end of a sequence."""
-    if all(any(_is_load(atom) for atom in monomial) and step > 0 for monomial, step in low.terms):
-        return True
-    for monomial, step in low.terms:
-        load = next((atom for atom in monomial if _is_load(atom)), None)
-        if load is not None and step > 0:
-            left = list(monomial)
-            left.remove(load)
-            page = Sym.of({tuple(left): step})
-            rest = low - page * Sym.of({(load,): 1})
-            if bounds.is_not_negative(rest) and bounds.is_not_negative(page - 1 - rest):
-                return True
-    if not behind:
-        return False
-    base = Sym.of({m: c for m, c in low.terms if any(_is_load(a) for a in m) and c > 0})
-    for end in sorted(_ends(bounds), key=str):
-        last = Sym.of({(end,): 1}) - 1 - low
-        if bounds.is_not_negative(last) or (not base.is_zero and bounds.is_not_negative(base + last)):
-            return True
-    return False
-
-
-def _ends(bounds: Bounds) -> set[Atom]:
-    """What is loaded for the bound of a loop, or for a condition."""
-    sides = [side for pair in bounds.ranges.values() for side in pair]
-    return {atom for side in (*sides, *bounds.facts) for atom in side.atoms() if _is_load(atom)}
-
-
 def _single(sym: Sym) -> frozenset[str]:
     """The name that an expression is, if it is one."""
     return sym.variables() if len(sym.terms) == 1 and len(sym.terms[0][0]) == 1 else frozenset()
@@ -213,17 +184,13 @@ def _adds(sym: Sym, summands: Container[Sym]) -> bool:
 
 
 def _is_doubtful(low: Sym, turns: Container[Sym], bounds: Bounds) -> bool:
-    return any(_is_load(atom) for atom in low.atoms()) or _adds(low, turns) or _is_set_off(low, bounds)
+    return any(is_load(atom) for atom in low.atoms()) or _adds(low, turns) or _is_set_off(low, bounds)
 
 
 def _is_set_off(sym: Sym, bounds: Bounds) -> bool:
     """True for what a block or a loop counts, plus something: the last row of a tile, ``i * rows + rows - 1``."""
     moves = [not Sym.of({monomial: 1}).variables().isdisjoint(bounds.ranges) for monomial, _ in sym.terms]
     return any(moves) and any(step > 0 for (_, step), moving in zip(sym.terms, moves, strict=True) if not moving)
-
-
-def _is_load(atom: Atom) -> bool:
-    return isinstance(atom, Opaque) and atom.head.startswith("load ")
 
 
 def clamped_axes(move: Move) -> frozenset[int]:

@@ -25,7 +25,7 @@ from tl2npu.passes.gpu.element_copies import calls as element_copies_calls
 from tl2npu.passes.gpu.element_copies import images
 from tl2npu.passes.gpu.element_copies import rewrite as element_copies
 from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
-from tl2npu.passes.gpu.launch import arms, empty_loops, grid, persistent, pipelined
+from tl2npu.passes.gpu.launch import arms, behind, empty_loops, grid, persistent, pipelined
 from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
 from tl2npu.passes.gpu.memory import (
@@ -111,6 +111,7 @@ def _with_tiles(
     merged.steps(job, authors)
     arms.make_where_read(job, authors)
     empty_loops.leave_out(job)
+    behind.leave_out(job)
     grid.fold(job, threads)
     persistent.loop_over_tasks(job)
     floors.round_down(job)
