@@ -7,6 +7,7 @@ to L1 (:mod:`tl2npu.checks.operators.starts`). Where all that a block stores lie
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
@@ -14,7 +15,7 @@ import libcst as cst
 
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Copy, Inlined, Let, Loop, Memory, Opaque, Operand, Stmt
+from tl2npu.kernel.model import Alloc, Branch, Copy, Inlined, Let, Loop, Memory, Opaque, Operand, Range, Stmt
 from tl2npu.kernel.model import walk_with_parents as walk
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.known import Known
@@ -32,18 +33,19 @@ def leave_out(job: Job) -> None:
     if any(isinstance(stmt, (Opaque, Inlined)) for stmt, _ in everything):
         return
     known = Known(job.kernel, job.located.evaluator)
-    starts = [let for let in job.kernel.body if isinstance(let, Let) and let.bound is not None]
     for stmt, parents in everything:
-        if not isinstance(stmt, Copy) or stmt.dst.buffer.memory is not Memory.L1:
+        if not isinstance(stmt, Copy) or stmt.dst.buffer.memory is not Memory.L1 or not _is_tensor(stmt.src):
             continue
         bounds = _bounds(known, stmt, parents)
-        for axis, low, start in _starts(stmt.src, starts):
-            extent = stmt.src.buffer.shape[axis]
-            if not _may_lie_behind(bounds, low, extent):
+        for dim, extent, size in zip(
+            stmt.src.dims or (), stmt.src.buffer.shape, stmt.src.buffer.shape_nodes, strict=False
+        ):
+            start = dim.node.lower if isinstance(dim.node, cst.Slice) else dim.node
+            if start is None or not _may_lie_behind(bounds, dim.lo, extent):
                 continue
             stores = [(s, p, operand) for s, p in everything for operand in writes(s) if _is_tensor(operand)]
-            if all(_lies_behind(_bounds(known, s, p), operand, low, extent) for s, p, operand in stores):
-                _write(job, start, stmt.src.buffer.shape_nodes[axis])
+            if all(_lies_behind(_bounds(known, s, p), operand, dim.lo, extent) for s, p, operand in stores):
+                _write(job, start, size)
                 return
 
 
@@ -56,15 +58,6 @@ def _bounds(known: Known, stmt: Stmt, parents: tuple[Stmt, ...]) -> Bounds:
         if isinstance(branch, Branch)
     ]
     return known.bounds(stmt, loops, branches)
-
-
-def _starts(region: Operand, starts: list[Let]) -> Iterator[tuple[int, Sym, Let]]:
-    """The axes of a region that begin at a value of the block that has a name."""
-    if _is_tensor(region):
-        for axis, dim in enumerate(region.dims or ()):
-            for let in starts:
-                if dim.lo == let.bound:
-                    yield axis, dim.lo, let
 
 
 def _is_tensor(operand: Operand) -> bool:
@@ -83,26 +76,30 @@ def _lies_behind(bounds: Bounds, operand: Operand, low: Sym, extent: Sym) -> boo
     return any(size == extent and bounds.is_not_negative(dim.lo - low) for dim, size in dims)
 
 
-def _write(job: Job, start: Let, extent: cst.BaseExpression) -> None:
-    """The condition around all statements behind ``start``, allocations excepted."""
+def _write(job: Job, start: cst.BaseExpression, extent: cst.BaseExpression) -> None:
+    """The condition around all statements behind those that ``start`` needs, allocations excepted."""
     launch = job.kernel.launched
     body = launch.node.body
     assert isinstance(body, cst.IndentedBlock)
+    lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
+    bound = Counter(let.name for let in lets) + Counter(range_.name for range_ in _ranges(job))
+    needed = {name.value for name in names_in(start)}
+    given = {id(let.node) for let in lets if let.name in needed}
     allocated = {id(stmt.node) for stmt in job.kernel.body if isinstance(stmt, Alloc)}
-    kept: list[cst.BaseStatement] = []
-    moved: list[cst.BaseStatement] = []
+    lines = [line.body if isinstance(line, cst.SimpleStatementLine) else () for line in body.body]
+    first = 1 + max((n for n, smalls in enumerate(lines) if any(id(small) in given for small in smalls)), default=-1)
+    kept, moved = list(body.body[:first]), list[cst.BaseStatement]()
     texts: list[cst.CSTNode] = [extent]  # what is read in front of statements that it stood behind
-    begun = False
-    for line in body.body:
-        smalls = line.body if isinstance(line, cst.SimpleStatementLine) else ()
+    for line, smalls in zip(body.body[first:], lines[first:], strict=True):
         own = bool(smalls) and all(id(small) in allocated for small in smalls)
-        (kept if own or not begun else moved).append(line)
+        (kept if own else moved).append(line)
         texts += smalls if own and moved else ()
-        begun = begun or any(small is start.node for small in smalls)
-    bound = {let.name for let in job.kernel.walk() if isinstance(let, Let)}
-    if not moved or any(name.value in bound for text in texts for name in names_in(text)):
+    outside = sum(any(id(small) in given for small in smalls) for smalls in lines)
+    if any(bound[name] > 1 for name in needed) or sum(bound[name] for name in needed) != outside:
         return
-    test = f"{start.name} < {code(extent)}"
+    if any(bound[name.value] for text in texts for name in names_in(text)):
+        return
+    test = f"{code(start)} < {code(extent)}"
     (guarded,) = parse(job, f"if {test}:\n    pass\n", launch.node)
     assert isinstance(guarded, cst.If)
     assert isinstance(guarded.body, cst.IndentedBlock)
@@ -114,6 +111,10 @@ def _write(job: Job, start: Let, extent: cst.BaseExpression) -> None:
     inner = guarded.body.with_changes(body=moved, footer=body.footer)
     edits = Edits(job.file.index)
     edits.replace(body, body.with_changes(body=[*kept, guarded.with_changes(body=inner)], footer=()))
-    job.apply(edits)
     text = f"blocks that begin behind the last row have nothing to do: wrote `if {test}:`"
-    job.change("TL178", start.node, text)
+    job.change("TL178", start, text)
+    job.apply(edits)
+
+
+def _ranges(job: Job) -> Iterator[Range]:
+    return (item for loop in job.kernel.walk() if isinstance(loop, Loop) for item in loop.ranges)
