@@ -83,6 +83,27 @@ def test_what_may_be_stored_is_stored(store: str, first: str) -> None:
     assert "if start < 100:" not in migrated(text(store, first))
 
 
+NAMELESS = BODY.replace("start = P[bx] + FIRST\n", "").replace(
+    "A[start : start + 32, :]", "A[P[bx] + bx : P[bx] + bx + 32, :]"
+)
+
+
+def test_a_start_without_a_name() -> None:
+    assert "if P[bx] + bx < 100:" in migrated(text(STORE.replace("start", "P[bx] + bx"), body=NAMELESS))
+    named = BODY.replace("start = P[bx] + FIRST", "first = P[bx]").replace(
+        "A[start : start", "A[first + bx : first + bx"
+    )
+    assert "if first + bx < 100:" in migrated(text(STORE.replace("start", "first + bx"), body=named))
+
+
+def test_a_start_that_moves_in_a_loop_stays_in_the_loop() -> None:
+    load, gemm = BODY.splitlines(keepends=True)[-2:]
+    load, gemm = load.replace("start", "start + k * 32"), gemm.replace(", clear_accum=True", "")
+    loop = f"T.clear(c)\nfor k in T.serial(2):\n    {load}    {gemm}"
+    new = migrated(text(body="".join(BODY.splitlines(keepends=True)[:-2]) + loop))
+    assert "if start + k * 32 <" not in new
+
+
 def test_rows_that_no_data_moves_keep_the_grid() -> None:
     body = BODY.replace("start = P[bx] + FIRST", "start = bx * 16")
     assert "if start <" not in migrated(text(body=body))
