@@ -88,6 +88,9 @@ def _write(job: Job, start: cst.BaseExpression, extent: cst.BaseExpression) -> N
     allocated = {id(stmt.node) for stmt in job.kernel.body if isinstance(stmt, Alloc)}
     lines = [line.body if isinstance(line, cst.SimpleStatementLine) else () for line in body.body]
     first = 1 + max((n for n, smalls in enumerate(lines) if any(id(small) in given for small in smalls)), default=-1)
+    scalars = {*allocated, *(id(let.node) for let in lets)}
+    while first < len(lines) and lines[first] and all(id(small) in scalars for small in lines[first]):
+        first += 1
     kept, moved = list(body.body[:first]), list[cst.BaseStatement]()
     texts: list[cst.CSTNode] = [extent]  # what is read in front of statements that it stood behind
     for line, smalls in zip(body.body[first:], lines[first:], strict=True):
@@ -95,7 +98,7 @@ def _write(job: Job, start: cst.BaseExpression, extent: cst.BaseExpression) -> N
         (kept if own else moved).append(line)
         texts += smalls if own and moved else ()
     outside = sum(any(id(small) in given for small in smalls) for smalls in lines)
-    if any(bound[name] > 1 for name in needed) or sum(bound[name] for name in needed) != outside:
+    if not moved or any(bound[name] > 1 for name in needed) or sum(bound[name] for name in needed) != outside:
         return
     if any(bound[name.value] for text in texts for name in names_in(text)):
         return
