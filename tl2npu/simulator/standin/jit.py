@@ -89,8 +89,8 @@ class JITKernel:
 
     @property
     def params(self) -> list[Any]:
-        """The parameters of the prim_func."""
-        return self.kernel.params
+        """The parameters of the prim_func; tensors that an eager kernel makes are the last, as in TileLang."""
+        return [*self.kernel.params, *self.kernel.outputs]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         made = {*self.out_idx, *self.workspace_idx}
@@ -175,13 +175,13 @@ class JITKernel:
         """Says that there is none."""
         return NO_SOURCE
 
-    get_host_source = show_source = get_kernel_source
+    get_host_source = show_source = print_source_code = show_ptx = show_sass = get_kernel_source
 
     def get_profiler(self, *_: Any, **__: Any) -> Any:
         """A profiler that measures nothing."""
         from tl2npu.simulator.standin.profiler import Profiler
 
-        return Profiler(self.params, self.out_idx, self.workspace_idx).with_default_adapter(self)
+        return Profiler(self.kernel.params, self.out_idx, self.workspace_idx).with_default_adapter(self)
 
     @property
     def adapter(self) -> Any:
@@ -194,14 +194,13 @@ class JITKernel:
         return self
 
     kernel_source = property(get_kernel_source)
-    device_source = property(get_kernel_source)
+    device_source = host_source = property(get_kernel_source)
     torch_function = property(lambda self: self)
 
     def export_library(self, *_: Any, **__: Any) -> None:
         """Nothing to export."""
 
-    def export_sources(self, *_: Any, **__: Any) -> None:
-        """Nothing to export."""
+    export_sources = export_ptx = export_sass = export_library
 
 
 class Factory:
@@ -281,7 +280,7 @@ class Factory:
     def _eager(self, args: Any, kwargs: Any) -> Any:
         kernel = self._for(args, kwargs)
         everything = eager.given(self.function, args, kwargs)
-        return kernel(*(everything[p.name] for n, p in enumerate(kernel.params) if n not in kernel.out_idx))
+        return kernel(*(everything[p.name] for n, p in enumerate(kernel.kernel.params) if n not in kernel.out_idx))
 
     def get_kernel_source(self, *_: Any, **__: Any) -> str:
         """Says that there is none."""
