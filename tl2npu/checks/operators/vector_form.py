@@ -15,6 +15,7 @@ from typing import Literal
 from tl2npu.checks.operators.expr import Expr, value_of
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
+from tl2npu.kernel.named_types import named_types, product_types
 
 Form = Literal["vector", "rows", "scalar"]
 
@@ -58,8 +59,15 @@ def parallel_store(subject: Subject, placed: Placed) -> ParallelStore | None:
         return None
     value = value_of(stmt, subject.located.evaluator)
     outer = ranges[-2] if len(ranges) > 1 else None
-    form = _form(stmt, value, nest, outer, ranges[-1])
+    form = _form(stmt, value, nest, outer, ranges[-1], _sums(subject))
     return ParallelStore(placed, stmt, nest, outer, ranges[-1], value, form)
+
+
+@lru_cache(maxsize=2)
+def _sums(subject: Subject) -> Mapping[str, str]:
+    """The names of types that can be float32 only, as they are those of products."""
+    names = product_types(subject.kernel, named_types(subject.file.index.module))
+    return MappingProxyType(dict.fromkeys(names, "float32"))
 
 
 def for_types(found: ParallelStore, words: Mapping[str, str]) -> ParallelStore:

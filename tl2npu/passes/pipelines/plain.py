@@ -6,6 +6,7 @@ from tl2npu.passes.ascend import waves
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import refuse_unreadable
 from tl2npu.passes.plain import (
+    assigned_once,
     digits,
     flat_views,
     float_bits,
@@ -37,6 +38,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     profiling.drop(job)
     flat_views.resolve(job, keep=nests)
     reused_memory.to_tiles(job)
+    assigned_once.name_values(job)
     staged_tiles.to_single(job)
     known_branches.fold(job)
     conditions.to_python(job)

@@ -8,6 +8,7 @@ in the kernel is a variable of the device to it, so the number is written out wh
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -65,8 +66,7 @@ def _numbers_of_factory(job: Job) -> dict[str, cst.BaseExpression]:
     for node in nodes_of(body, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.AsName):
         bound.update(target_names(getattr(node, "name" if isinstance(node, cst.AsName) else "target")))
     found = dict[str, cst.BaseExpression]()
-    for node in nodes_of(body, cst.Assign):
-        target, value = node.targets[0].target, node.value
+    for target, value in _bindings(body):
         parts = [part for part in walk(value) if isinstance(part, cst.BaseExpression)]
         calls = {job.file.names.resolve(call.func) for call in calls_in(value)}
         if not isinstance(target, cst.Name) or bound[target.value] != 1:
@@ -76,6 +76,18 @@ def _numbers_of_factory(job: Job) -> dict[str, cst.BaseExpression]:
         if not any(bound[name.value] for name in names_in(value)):
             found[target.value] = value
     return found
+
+
+def _bindings(body: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What is assigned to what, ``x, y = a, b`` one by one."""
+    for node in nodes_of(body, cst.Assign):
+        target, value = cst.ensure_type(node.targets[0].target, cst.BaseExpression), node.value
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+            pairs = [(left.value, right.value) for left, right in zip(target.elements, value.elements, strict=False)]
+            starred = any(isinstance(part, cst.StarredElement) for part in (*target.elements, *value.elements))
+            yield from [] if starred else pairs
+        else:
+            yield target, value
 
 
 def _compare_numbers(job: Job) -> None:

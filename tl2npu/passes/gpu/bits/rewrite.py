@@ -18,9 +18,9 @@ from tl2npu.kernel import element_types
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code, without_parentheses
 from tl2npu.kernel.model import Buffer, Let, Store
+from tl2npu.kernel.named_types import named_types
 from tl2npu.passes.gpu.bits.integers import INT32, Integer, NoInteger, bits_of, converted
 from tl2npu.passes.gpu.bits.reading import FUNCTIONS, WIDTH, Integers, uses
-from tl2npu.passes.gpu.elementwise import scales
 from tl2npu.passes.gpu.elementwise.nest import Nest, nests
 from tl2npu.passes.gpu.elementwise.tree import number
 from tl2npu.passes.gpu.elementwise.work import factor_text
@@ -37,7 +37,7 @@ _INT16 = (-(1 << 15), (1 << 15) - 1)
 
 def by_element(job: Job) -> None:
     """Write the nests of a kernel that take integers apart; a nest that is not understood stays as it is."""
-    names, types = Names(job), scales.named_types(job)
+    names, types = Names(job), named_types(job.module)
     edits, allocations = Edits(job.file.index), list[str]()
     first: Nest | None = None
     for nest in nests(job.kernel):

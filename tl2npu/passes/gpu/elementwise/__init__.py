@@ -8,13 +8,12 @@ element where that is right, and is refused where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.factories.callers import Values, callers_of
-from tl2npu.kernel.model import Kernel, Op
+from tl2npu.kernel.named_types import named_types, product_types
 from tl2npu.passes.gpu.elementwise import scales, truths, wholes
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import items
@@ -51,8 +50,8 @@ def rewrite(job: Job) -> None:
     found = list(nests(kernel))
     if not found:
         return
-    types, constants = scales.named_types(job), scales.constants(job)
-    settled = _product_types(kernel, types)
+    types, constants = named_types(job.module), scales.constants(job)
+    settled = product_types(kernel, types)
     single = {id(nest) for nest in _of_one_turn(job, found)}
     every = [item for nest in found for item in items(nest, Reading(job, nest, types, settled))]
     folded = scales.foldable(job, every)
@@ -120,15 +119,3 @@ def _defaults(job: Job) -> Values:
     return {
         param.name.value: param.default.evaluated_value for param in params if isinstance(param.default, cst.Integer)
     }
-
-
-def _product_types(kernel: Kernel, types: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Names of types that are float32 in this file and in any other use: L0C holds 32-bit sums only."""
-    products = {
-        operand.buffer.dtype
-        for stmt in kernel.walk()
-        if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM
-        for name, operand in stmt.operands
-        if name == "C"
-    }
-    return frozenset(name for name in products if types.get(name) == frozenset({"float32"}))

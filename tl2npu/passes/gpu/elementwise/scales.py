@@ -70,26 +70,6 @@ def constants(job: Job) -> dict[str, float]:
     return {name: values[0] for name, values in found.items() if len(values) == 1 and values[0] is not None}
 
 
-def named_types(job: Job) -> dict[str, frozenset[str]]:
-    """The element types that the file gives to names: defaults, assignments, keyword arguments."""
-    found: dict[str, set[str]] = {}
-    given: list[tuple[str, cst.BaseExpression | None]] = [
-        *((param.name.value, param.default) for param in nodes_of(job.module, cst.Param)),
-        *((arg.keyword.value, arg.value) for arg in nodes_of(job.module, cst.Arg) if arg.keyword is not None),
-        *((name.value, node.value) for node in nodes_of(job.module, cst.Assign) for name in _only_target(node)),
-    ]
-    for name, value in given:
-        if value is not None and len(text := code(value)) < 40:
-            found.setdefault(name, set()).add(text.strip("\"'").rsplit(".", 1)[-1])
-    return {name: frozenset(values) for name, values in found.items()}
-
-
-def _only_target(node: cst.Assign) -> list[cst.Name]:
-    """The name that an assignment gives a value to, if that is all it does."""
-    target = node.targets[0].target
-    return [target] if len(node.targets) == 1 and type(target) is cst.Name else []
-
-
 def _bound(node: cst.CSTNode) -> Iterator[str]:
     """Names that a statement binds to something else than one expression."""
     targets: list[cst.CSTNode] = []

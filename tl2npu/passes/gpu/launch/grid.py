@@ -30,8 +30,6 @@ def fold(job: Job, threads: int) -> None:
     extents = [arg.value for arg in launch.call.args if arg.keyword is None]
     if any(arg.star for arg in launch.call.args) or not extents:
         raise Blocked("TL138", launch.call, "cannot read the grid of this launch")
-    if launch.item.asname is None:
-        raise Blocked("TL138", launch.call, "the launch does not bind a name to its block index")
     if len(launch.names) not in (len(extents), 0):
         raise Blocked("TL138", launch.call, f"{len(extents)} grid axes and {len(launch.names)} names")
     used = mentioned(launch.node.body)
@@ -42,7 +40,7 @@ def fold(job: Job, threads: int) -> None:
         launch = job.kernel.launched
     vector = has_vector_work(job.kernel)
     edits = Edits(job.file.index)
-    if len(extents) == 1 and launch.names[0] != "_":
+    if len(extents) == 1 and launch.names and launch.names[0] != "_":
         block = launch.names[0]
     else:
         block = Names(job).fresh("cid", "block_id")
@@ -54,9 +52,15 @@ def fold(job: Job, threads: int) -> None:
     suffix = f"threads={threads}, is_npu=True" if vector else "is_npu=True"
     call = cst.parse_expression(f"f({grid}, {suffix})")
     assert isinstance(call, cst.Call)
-    edits.replace(launch.call, call.with_changes(func=launch.call.func))
-    assert launch.item.asname is not None
-    edits.replace(launch.item.asname.name, cst.parse_expression(f"({block})" if vector else f"({block}, _)"))
+    call = call.with_changes(func=launch.call.func)
+    bound = cst.parse_expression(f"({block})" if vector else f"({block}, _)")
+    assert isinstance(bound, (cst.Name, cst.Tuple))
+    if launch.item.asname is None:
+        asname = cst.AsName(bound, cst.SimpleWhitespace(" "), cst.SimpleWhitespace(" "))
+        edits.replace(launch.item, launch.item.with_changes(item=call, asname=asname))
+    else:
+        edits.replace(launch.call, call)
+        edits.replace(launch.item.asname.name, bound)
     job.change("TL138", launch.node, _said(len(extents), threads if vector else None))
     job.apply(edits)
 

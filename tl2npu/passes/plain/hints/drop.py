@@ -30,8 +30,16 @@ STATEMENTS: Mapping[str, str] = {
     "print": "GPU print",
     "no_set_max_nreg": "GPU register hint",
     "set_max_nreg": "GPU register hint",
+    "inc_max_nreg": "GPU register hint",
+    "dec_max_nreg": "GPU register hint",
+    "annotate_consumer_reg_alloc": "GPU register hint",
+    "annotate_producer_reg_dealloc": "GPU register hint",
     "disable_warp_group_reg_alloc": "GPU register hint",
+    "annotate_compile_flags": "flags for CUDA",
+    "annotate_pass_configs": "settings of the GPU compiler",
+    "fence_proxy_async": "GPU memory fence",
     "sync_threads": "no threads to synchronise",
+    "sync_warp": "no threads to synchronise",
 }
 """Operators that stand alone and go -> what they are about."""
 
@@ -70,7 +78,7 @@ def _is_hint(job: Job, stmt: Op | Sync) -> bool:
     name = stmt.op.name
     if name not in STATEMENTS:
         return False
-    if name == "sync_threads":
+    if name in ("sync_threads", "sync_warp"):
         return _is_for_all(job, stmt)
     if name == "annotate_layout":
         _refuse_global_layout(job, stmt)

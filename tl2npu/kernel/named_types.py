@@ -1,0 +1,46 @@
+"""The element types that names of a file stand for: ``accum_dtype`` of a factory's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Kernel, Op
+from tl2npu.source.tree import nodes_of
+
+_LONGEST = 40
+
+
+def named_types(module: cst.Module) -> dict[str, frozenset[str]]:
+    """The element types that the file gives to names: defaults, assignments, keyword arguments."""
+    found: dict[str, set[str]] = {}
+    given: list[tuple[str, cst.BaseExpression | None]] = [
+        *((param.name.value, param.default) for param in nodes_of(module, cst.Param)),
+        *((arg.keyword.value, arg.value) for arg in nodes_of(module, cst.Arg) if arg.keyword is not None),
+        *((name.value, node.value) for node in nodes_of(module, cst.Assign) for name in _only_target(node)),
+    ]
+    for name, value in given:
+        if value is not None and len(text := code(value)) < _LONGEST:
+            found.setdefault(name, set()).add(text.strip("\"'").rsplit(".", 1)[-1])
+    return {name: frozenset(values) for name, values in found.items()}
+
+
+def product_types(kernel: Kernel, types: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Names of types that are float32 in this file and in any other use: L0C holds 32-bit sums only."""
+    products = {
+        operand.buffer.dtype
+        for stmt in kernel.walk()
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM
+        for name, operand in stmt.operands
+        if name == "C"
+    }
+    return frozenset(name for name in products if types.get(name) == frozenset({"float32"}))
+
+
+def _only_target(node: cst.Assign) -> list[cst.Name]:
+    """The name that an assignment gives a value to, if that is all it does."""
+    target = node.targets[0].target
+    return [target] if len(node.targets) == 1 and type(target) is cst.Name else []
