@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tl2npu.across.symbols import Class, Constant, Definition, External, Function, Member, Submodule, Symbols, link_of
+from tl2npu.source.bound import is_tilelang
 
 LANGUAGE = "tilelang.language"
-Kind = Literal["macro", "maker", "helper"]
-"""A ``T.macro``; a function that only makes macros and returns them; a plain one that makes code for the device."""
+Kind = Literal["macro", "maker", "helper", "importer"]
+"""A ``T.macro``; a function that only makes macros and returns them; a plain one that makes code for the device; one
+that imports the language and returns it."""
 
 _FOLLOWED = 8  # functions that call each other; host code may call half of a repository
 _REMEMBERED = frozenset({"functools.cache", "functools.lru_cache"})
@@ -35,7 +37,26 @@ def kind_of(function: Function, symbols: Symbols) -> Kind | None:
     ]
     if inner:
         return "maker" if made_by(function, symbols) is not None else None
-    return "helper" if not decorators and _is_device_code(function, symbols) else None
+    if decorators:
+        return None
+    return "helper" if _is_device_code(function, symbols) else "importer" if _imports_language(function) else None
+
+
+def _imports_language(function: Function) -> bool:
+    """It has an import of TileLang and takes no arguments; what it returns is told where it is called."""
+    imported = [
+        name
+        for node in ast.walk(function.node)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and not node.level
+            else []
+        )
+    ]
+    returns = any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function.node))
+    return returns and not _parameters(function.node) and any(map(is_tilelang, imported))
 
 
 def made_by(function: Function, symbols: Symbols) -> list[ast.FunctionDef] | None:

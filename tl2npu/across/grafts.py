@@ -131,7 +131,7 @@ class _Grafter:
             if is_tilelang(found.dotted) and not known:
                 text = f"from {module} import {name} as _\n" if module else f"import {name} as _\n"
                 self._put(item.statement, item.name, text, None)
-        elif isinstance(found, Function) and kind_of(found, self.symbols) in ("macro", "helper"):
+        elif isinstance(found, Function) and kind_of(found, self.symbols) in ("macro", "helper", "importer"):
             self.known[id(found.node)] = item.name
             if not self._function(item.statement, item.name, found, found.node, {}):
                 del self.known[id(found.node)]

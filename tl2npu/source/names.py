@@ -195,7 +195,8 @@ class Names:
         for scope in _outwards(self._scope(at) if at is not None else self._module):
             if name in scope.bindings:
                 several = scope.bindings[name]
-                return several[0].definition if len(several) == 1 else None
+                *before, last = several  # a definition takes the place of what was imported
+                return last.definition if not last.weak and all(item.dotted for item in before) else None
         return None
 
     def _may_have_members(self, name: str) -> bool:

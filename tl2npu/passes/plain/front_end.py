@@ -81,7 +81,7 @@ def _numbers_of_factory(job: Job) -> dict[str, cst.BaseExpression]:
 def _bindings(body: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """What is assigned to what, ``x, y = a, b`` one by one."""
     for node in nodes_of(body, cst.Assign):
-        target, value = cst.ensure_type(node.targets[0].target, cst.BaseExpression), node.value
+        target, value = node.targets[0].target, node.value
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             pairs = [(left.value, right.value) for left, right in zip(target.elements, value.elements, strict=False)]
             starred = any(isinstance(part, cst.StarredElement) for part in (*target.elements, *value.elements))
