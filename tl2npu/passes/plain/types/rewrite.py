@@ -26,14 +26,16 @@ def rewrite(
     around: Iterable[cst.CSTNode],
     buffers: Mapping[str, cst.BaseExpression] = MappingProxyType({}),
     *,
+    kernel: cst.CSTNode | None = None,
     refuse: bool = True,
 ) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
     """Edit every use of a dtype object among the nodes; (old, new) of each.
 
-    ``buffers``: buffer -> how its dtype is written, for ``acc.dtype``. With ``refuse`` a type that the NPU does not
+    ``buffers``: buffer -> how its dtype is written, for ``acc.dtype`` in the ``kernel``; host code may give the name
+    to a tensor of its own. With ``refuse`` a type that the NPU does not
     have raises :class:`Blocked`; else its name becomes a string like any other.
     """
-    rewriter = _Rewriter(dtypes, buffers, refuse)
+    rewriter = _Rewriter(dtypes, buffers, kernel, refuse)
     for node in around:
         if type(node) not in _MAY_CHANGE or rewriter.covered(node):
             continue
@@ -57,8 +59,10 @@ def rewrite(
 
 
 class _Rewriter:
-    def __init__(self, dtypes: TypeNames, buffers: Mapping[str, cst.BaseExpression], refuse: bool) -> None:
-        self.dtypes, self.buffers, self.refuse = dtypes, buffers, refuse
+    def __init__(
+        self, dtypes: TypeNames, buffers: Mapping[str, cst.BaseExpression], kernel: cst.CSTNode | None, refuse: bool
+    ) -> None:
+        self.dtypes, self.buffers, self.kernel, self.refuse = dtypes, buffers, kernel, refuse
         self.index = dtypes.index
         self.done: set[int] = set()
         self.needs_import = False
@@ -133,6 +137,8 @@ class _Rewriter:
     def _member(self, node: cst.Attribute, parent: cst.CSTNode | None) -> cst.BaseExpression | None:
         member = node.attr.value
         if member == "dtype" and isinstance(node.value, cst.Name) and node.value.value in self.buffers:
+            if self.kernel is not None and self.kernel not in self.index.ancestors(node):
+                return None
             written = self.buffers[node.value.value]
             simple = isinstance(written, (cst.Name, cst.SimpleString)) or self.dtypes.is_type(written)
             return cst.parse_expression(self._text(written)) if simple else None

@@ -15,6 +15,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.types import of_torch
 from tl2npu.passes.plain.types.names import LANGUAGE, TF32, TypeNames
 from tl2npu.passes.plain.types.reach import nodes
 from tl2npu.passes.plain.types.rewrite import rewrite
@@ -33,6 +34,8 @@ def to_strings(job: Job) -> None:
     _refuse_open_types(job)
     for node, message in hidden_types(job):
         job.note("TL191", node, message, "warning")
+    written = _written_types(job.kernel).values()
+    of_torch.to_strings(job, {node.value for node in written if isinstance(node, cst.Name)})
     until_settled(job, partial(_rewrite_once, job))
 
 
@@ -42,7 +45,7 @@ def _rewrite_once(job: Job) -> bool:
     written = _written_types(job.kernel)
     dtypes.learn(node.value for node in written.values() if isinstance(node, cst.Name))
     edits = Edits(job.file.index)
-    for node, new in rewrite(edits, dtypes, found, written):
+    for node, new in rewrite(edits, dtypes, found, written, kernel=job.located.node):
         tensor = isinstance(node, cst.Subscript)
         narrow = isinstance(node, cst.BaseExpression) and dtypes.name_of(node) == TF32
         rule = "TL616" if narrow else "TL111" if tensor else "TL110"

@@ -36,7 +36,7 @@ def foreign_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
 
 def types_of(job: Job) -> Iterator[tuple[Buffer, list[str | None]]]:
     """Each buffer with the types that it may have, None for one that the file does not show."""
-    values, made = TypeValues(job), _factory_calls(job)
+    values, made = TypeValues(job), factory_calls(job)
     for buffer in job.kernel.buffers.values():
         yield buffer, _types_of(job, buffer.dtype, made, values)
 
@@ -44,7 +44,7 @@ def types_of(job: Job) -> Iterator[tuple[Buffer, list[str | None]]]:
 def types_named(job: Job, dtype: cst.BaseExpression) -> list[str | None]:
     """The types that an expression in the kernel may stand for, as :func:`types_of` has them."""
     text = str(text_of(dtype)) if isinstance(dtype, cst.SimpleString) else code(dtype)
-    return _types_of(job, text, _factory_calls(job), TypeValues(job))
+    return _types_of(job, text, factory_calls(job), TypeValues(job))
 
 
 def hidden_types(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
@@ -67,7 +67,8 @@ def is_foreign(dtype: str) -> bool:
     return bool(_FP8.match(dtype) or _NARROW.match(dtype))
 
 
-def _factory_calls(job: Job) -> list[cst.Call]:
+def factory_calls(job: Job) -> list[cst.Call]:
+    """The calls of the kernel's factory in its file."""
     factory = job.located.factory
     if factory is None:
         return []
@@ -86,10 +87,10 @@ def _types_of(job: Job, dtype: str, made: list[cst.Call], values: TypeValues) ->
     param = next((item for item in params if item.name.value == dtype), None)
     if param is None:
         return values.within(node, factory.node)
-    given = list(_given(made, factory, param))
+    choices = list(given(made, factory, param))
     if param.default is not None:
-        given.append(param.default)
-    return [name for value in given for name in values.within(value, None)]
+        choices.append(param.default)
+    return [name for value in choices for name in values.within(value, None)]
 
 
 def _expression(dtype: str) -> cst.BaseExpression | None:
@@ -102,7 +103,8 @@ def _expression(dtype: str) -> cst.BaseExpression | None:
         return None
 
 
-def _given(made: list[cst.Call], factory: Factory, param: cst.Param) -> Iterator[cst.BaseExpression]:
+def given(made: list[cst.Call], factory: Factory, param: cst.Param) -> Iterator[cst.BaseExpression]:
+    """What the calls give for a parameter."""
     names = [item.name.value for item in (*factory.node.params.posonly_params, *factory.node.params.params)]
     for call in made:
         position = 0
