@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.operators.vector_form import ParallelStore, parallel_stores
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import element_types
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Scalar
 
 _CALLS = {"max": "max", "min": "min", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 _CALLS |= {"bitwise_and": "&", "bitwise_or": "|", "shift_left": "<<", "shift_right": ">>"}
+_TRUTHS = ("True", "False")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -31,7 +34,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         elif isinstance(stmt, Op):
             yield from _operator(subject, stmt)
     for store in parallel_stores(subject):
-        yield from _store(store)
+        yield from _store(subject, store)
 
 
 def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
@@ -47,22 +50,26 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     operand = stmt.args.get(found[0]) if found is not None else None
     if not isinstance(operand, Operand) or operand.buffer.memory is not Memory.UB:
         return
-    dtype = element_types.known(operand.buffer.dtype)
-    if dtype and not element_types.takes(name, dtype, _text(subject, stmt, "mode")):
-        text = f"`{operand.buffer.name}` is {dtype}, but `T.{name}` supports only {_known(name)}"
+    types, mode = types_of(subject, operand.buffer), _text(subject, stmt, "mode")
+    if types and not any(element_types.takes(name, dtype, mode) for dtype in types):
+        text = f"`{operand.buffer.name}` is {min(types)}, but `T.{name}` supports only {_known(name)}"
+        yield Finding("TL710", stmt.node, text)
+    value = stmt.args.get("value")
+    if name == "tile.fill" and not types and isinstance(value, Scalar) and code(value.node) in _TRUTHS:
+        text = f"`{operand.buffer.name}` is filled with {code(value.node)}: `T.{name}` does not support bool"
         yield Finding("TL710", stmt.node, text)
 
 
-def _store(found: ParallelStore) -> Iterator[Finding]:
+def _store(subject: Subject, found: ParallelStore) -> Iterator[Finding]:
     target = found.store.target.buffer
-    dtype = element_types.known(target.dtype)
-    if found.form == "scalar" or target.memory is not Memory.UB or not dtype:
+    types = types_of(subject, target)
+    if found.form == "scalar" or target.memory is not Memory.UB or not types:
         return
     for part in found.value.walk():
         sign = part.name if part.kind == "binary" else _CALLS.get(part.name, "") if part.kind == "call" else ""
         name = element_types.SIGNS.get(sign, "")
-        if name and not element_types.takes(name, dtype):
-            text = f"`{target.name}` is {dtype}, but `{sign}` supports only {_known(name)}"
+        if name and not any(element_types.takes(name, dtype) for dtype in types):
+            text = f"`{target.name}` is {min(types)}, but `{sign}` supports only {_known(name)}"
             yield Finding("TL710", found.store.node, text)
             return
 

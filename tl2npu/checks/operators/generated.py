@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.operators.vector_form import nest_of
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
@@ -22,7 +23,7 @@ _CHOICE = "tilelang.language.if_then_else"
 def check(subject: Subject) -> Iterator[Finding]:
     """Tensors of bool, choices inside of statements, packed masks for ``pto``."""
     for param in subject.kernel.params:
-        if param.dtype == "bool":
+        if types_of(subject, param) == {"bool"}:
             text = f"`{param.name}` is a tensor of bool, which the Ascend compiler does not support"
             yield Finding("TL736", param.node, text)
     chosen: set[str] = set()
