@@ -363,6 +363,8 @@ def execute(request: dict[str, Any], name: str) -> types.ModuleType:
     sys.modules[name] = module
     sys.argv = [request["path"], *request["script_args"]]
     sys.path.insert(0, str(Path(request["path"]).resolve().parent))
+    if name != "__main__":
+        module.__package__ = package_of(Path(request["path"]).resolve())
     # The front end reads the text of the module, which may be on no disk.
     whole = "".join(text for _, text in request["pieces"])
     linecache.cache[request["path"]] = (len(whole), None, whole.splitlines(keepends=True), request["path"])
@@ -370,6 +372,27 @@ def execute(request: dict[str, Any], name: str) -> types.ModuleType:
         Path(file).write_text(text, encoding="utf-8")
         exec(compile(text, file, "exec", dont_inherit=True), module.__dict__)
     return module
+
+
+def package_of(path: Path) -> str:
+    """The package that a file is part of, so that it can import from its neighbours.
+
+    What its ``__init__.py`` does is left out: it may import modules whose kernels are still for a GPU.
+    """
+    folders: list[Path] = []
+    while (path.parent / "__init__.py").is_file():
+        path = path.parent
+        folders.insert(0, path)
+    name = ""
+    for folder in folders:
+        name = f"{name}.{folder.name}".lstrip(".")
+        if name not in sys.modules:
+            package = types.ModuleType(name)
+            package.__path__ = [str(folder)]
+            sys.modules[name] = package
+    if folders:
+        sys.path.append(str(folders[0].parent))
+    return name
 
 
 def stopped(compiler: Compiler, error: BaseException, what: str) -> None:

@@ -41,11 +41,15 @@ class Move:
 
 @dataclass(frozen=True, eq=False)
 class Doubt:
-    """An index that is not known to lie inside of its tensor: ``goal`` is negative where it does not."""
+    """An index that is not known to lie inside of its tensor: ``goal`` is negative where it does not.
+
+    ``last``: that of the last row of several, else that of the first.
+    """
 
     axis: int
     goal: Sym
     behind: bool
+    last: bool = False
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -93,11 +97,17 @@ class Starts:
         fixed distance from the first of a tile.
         """
         place = self.sampler.place(move.placed)
-        clamped = clamped_axes(move)
+        extents = extents_of(move)
+        clamped = clamped_axes(extents)
         turns = {item.var for item in move.placed.ranges}
         for axis, (dim, size) in enumerate(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False)):
             low = place.bounds.expanded(dim.lo)
             goals = [(low, False)]
+            if axis not in clamped and extents[axis] != const(1) and not dim.is_point:
+                end = place.bounds.expanded(dim.lo + extents[axis] - size)
+                if not (dim.lo.is_zero and extents[axis] == size) and not place.bounds.is_not_negative(-end):
+                    yield Doubt(axis, -end, behind=True, last=True)
+                    continue
             if move.inner.buffer.memory in CUBE_MEMORY or axis not in clamped:
                 goals.append((size - 1 - low, True))
             for goal, behind in goals if not low.is_zero else ():
@@ -125,7 +135,7 @@ class Starts:
             return Finding("TL885", node, text, "warning")
         found = [self.sampler.find(move.placed, doubt.goal, known) for known in calls]
         wrong = [one for one in found if one is not None]
-        text = f"{shown} starts {where} `{buffer.name}`"
+        text = f"{shown} {'reaches' if doubt.last else 'starts'} {where} `{buffer.name}`"
         if wrong:
             every = len(wrong) == len(found)
             return Finding("TL885", node, f"{text}{wrong[0]}: {self._why(move, doubt)}", None if every else "warning")
@@ -163,7 +173,7 @@ class Starts:
     def _why(self, move: Move, doubt: Doubt) -> str:
         if not doubt.behind:
             return "a copy is clamped only at the end of a tensor"
-        if move.inner.buffer.memory in CUBE_MEMORY:
+        if move.inner.buffer.memory in CUBE_MEMORY and not doubt.last:
             done = (
                 "store a full tile there"
                 if move.inner.buffer.memory is Memory.L0C
@@ -193,15 +203,19 @@ def _is_set_off(sym: Sym, bounds: Bounds) -> bool:
     return any(moves) and any(step > 0 for (_, step), moving in zip(sym.terms, moves, strict=True) if not moving)
 
 
-def clamped_axes(move: Move) -> frozenset[int]:
-    """The axes in which a region is cut at the end of its tensor: the last two that are longer than 1."""
+def extents_of(move: Move) -> list[Sym]:
+    """How many elements of each axis of its tensor a region has."""
     outer, inner = move.outer, move.inner
     rank = len(outer.buffer.shape)
     if any(dim.extent is not None for dim in outer.dims or ()):
-        extents = [dim.extent if dim.extent is not None else const(1) for dim in outer.dims or ()]
-    else:
-        sizes = list(inner.buffer.shape) if inner.dims is None else [d.extent or const(1) for d in inner.dims]
-        extents = ([const(1)] * rank + sizes)[-rank:]
+        return [dim.extent if dim.extent is not None else const(1) for dim in outer.dims or ()]
+    sizes = list(inner.buffer.shape) if inner.dims is None else [d.extent or const(1) for d in inner.dims]
+    return ([const(1)] * rank + sizes)[-rank:]
+
+
+def clamped_axes(extents: list[Sym]) -> frozenset[int]:
+    """The axes in which a region is cut at the end of its tensor: the last two that are longer than 1."""
+    rank = len(extents)
     active = [n for n, extent in enumerate(extents) if extent != const(1)]
     if not active or active[-1] != rank - 1:
         active.append(rank - 1)

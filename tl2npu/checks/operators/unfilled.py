@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.operators.samples import Sampler
-from tl2npu.checks.operators.starts import Move, clamped_axes, moves
+from tl2npu.checks.operators.starts import Move, clamped_axes, extents_of, moves
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Memory
 from tl2npu.kernel.sizes import ITEM_SIZE
-from tl2npu.kernel.symbolic import Sym
 
 _FILLED = (2, 4)
 _CALLS = 6
@@ -40,8 +39,9 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _rest(sampler: Sampler, move: Move) -> Finding | None:
     place, last = sampler.place(move.placed), len(move.outer.buffer.shape) - 1
-    for axis, extent in sorted(_extents(move).items(), reverse=True):
-        dims = move.outer.dims or ()
+    extents, dims = extents_of(move), move.outer.dims or ()
+    for axis in sorted(clamped_axes(extents), reverse=True):
+        extent = extents[axis]
         goal = move.outer.buffer.shape[axis] - (dims[axis].lo + extent if dims else extent)
         if place.bounds.is_not_negative(goal):
             continue
@@ -52,15 +52,3 @@ def _rest(sampler: Sampler, move: Move) -> Finding | None:
                 text += f" of a tile with zeros for 16-bit and 32-bit types only, not for {move.inner.buffer.dtype}"
                 return Finding("TL873", move.placed.stmt.node, text, None if axis == last else "warning")
     return None
-
-
-def _extents(move: Move) -> dict[int, Sym]:
-    """What is loaded along the axes in which a load ends with its tensor."""
-    outer, inner = move.outer, move.inner
-    rank = len(outer.buffer.shape)
-    if any(dim.extent is not None for dim in outer.dims or ()):
-        found = {n: dim.extent for n, dim in enumerate(outer.dims or ()) if dim.extent is not None}
-    else:
-        sizes = list(inner.buffer.shape) if inner.dims is None else [d.extent for d in inner.dims]
-        found = {n: e for n, e in zip(range(rank - len(sizes), rank), sizes, strict=True) if e is not None and n >= 0}
-    return {n: extent for n, extent in found.items() if n in clamped_axes(move)}
