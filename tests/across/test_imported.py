@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -227,3 +228,41 @@ def test_two_factories_that_make_one_macro(tmp_path: Path) -> None:
     text = kernel(BARE)
     twice = text + "\n\n" + text[text.index("@tilelang.jit") :].replace("def factory", "def factory_again")
     assert migrated(library(tmp_path, {"ops/k.py": twice}) / "ops/k.py").count("* 0.5") == 2
+
+
+def test_a_function_that_imports_the_language(tmp_path: Path) -> None:
+    loader = """
+        def load():
+            try:
+                import tilelang
+                import tilelang.language as T
+            except ImportError as error:
+                raise RuntimeError("no TileLang") from error
+            return tilelang, T
+        """
+    text = """
+        from .lazy import load
+
+
+        def build(M):
+            tilelang, T = load()
+
+            @tilelang.jit(out_idx=[-1])
+            def factory(M):
+                @T.prim_func
+                def main(A: T.Tensor((M, 64), "float32"), B: T.Tensor((M, 64), "float32")):
+                    with T.Kernel(T.ceildiv(M, 32), threads=128) as bx:
+                        a = T.alloc_shared((32, 64), "float32")
+                        T.copy(A[bx * 32, 0], a)
+                        T.copy(a, B[bx * 32, 0])
+
+                return main
+
+            return factory(M)
+        """
+    root = repository(tmp_path, {"ops/__init__.py": "", "ops/lazy.py": loader, "ops/k.py": text})
+    (kernel,) = result_of(root / "ops/k.py").kernels
+    assert kernel.disposition == "migrated"
+    other = loader.replace("return tilelang, T", "return T, tilelang")
+    (root / "ops/lazy.py").write_text(textwrap.dedent(other), encoding="utf-8")
+    assert result_of(root / "ops/k.py").kernels == ()  # `T` is something else

@@ -18,6 +18,7 @@ b = T.alloc_shared((64, 128), "float16")
 c = T.alloc_fragment((128, 128), "float32")
 u = T.alloc_ub((128, 64), "float16")
 w = T.alloc_ub((1, 512), "float16")
+v = T.alloc_ub((128, 2, 64), "float16")
 """
 GEMM = """
 T.copy(B[0, 0], b)
@@ -59,6 +60,7 @@ def found(*parts: str, **settings: object) -> list[str]:
         "T.copy(X[cid + 7, 3, :], w)",
         "T.copy(X[T.min(cid * 128 + 127, M - 1), 3, :], w)",
         "if cid * 128 + 127 < M:\n    T.copy(X[cid * 128 + 127, 3, :], w)",
+        "if cid * 128 + 128 <= M:\n    T.copy(X[cid * 128 : cid * 128 + 128, 0:2, 0:64], v)",
     ],
 )
 def test_inside(load: str) -> None:
@@ -82,6 +84,8 @@ def test_inside(load: str) -> None:
         ("for i in T.serial(128):\n    T.copy(w, X[cid * 128 + i, 3, 0])", "error"),
         ("for i in T.serial(128):\n    T.copy(X[cid * 128 + i, 3:4, :], w)", "error"),
         ("T.copy(X[cid * 128 + 127, 3, :], w)", "error"),
+        ("T.copy(X[cid * 128 : cid * 128 + 128, 0:2, 0:64], v)", "error"),
+        ("T.copy(v, X[cid * 128 : cid * 128 + 128, 0:2, 0:64])", "error"),
         ("T.copy(w, X[(cid + 1) * 128 - 1, 3, 0])", "error"),
         ("for i in T.serial(128):\n    if i < 127:\n        T.copy(X[cid * 128 + i, 3, :], w)", "error"),
     ],

@@ -60,6 +60,7 @@ def test_written_and_the_same(body: str, written: str) -> None:
     [
         ("pad = M - 8\nfor i, j in T.Parallel(64, 64):\n    x[i, j] = x[i, j] * float(pad)", "x[i, j] * float(M - 8)"),
         ("n = M // 2\ny = T.alloc_shared((2 * n, 64), 'float32')\nT.copy(x, y)\nT.copy(y, x)", "(2 * (M // 2), 64)"),
+        ("n, m = 64, M\ny = T.alloc_shared((m, n), 'float32')\nT.copy(x, y)\nT.copy(y, x)", "(M, 64)"),
         ("n = T.ceildiv(M, 2)\ny = T.alloc_shared((64, n), 'float32')\nT.copy(x[:, 0:32], y)", "(64, T.ceildiv(M, 2))"),
     ],
 )
@@ -126,3 +127,10 @@ def test_a_half_from_global_memory_gets_the_type_of_the_tile() -> None:
     rng = np.random.default_rng(1)
     data = {"X": rng.standard_normal((2, 64)).astype(np.float32), "S": rng.standard_normal(2).astype(np.float16)}
     agree(text, data)
+
+
+def test_a_launch_without_a_name() -> None:
+    """One block, whose index nothing reads."""
+    text = gpu_file(PARAMS, BODY.format("").replace("bx * 64", "0"), launch="T.Kernel(1, threads=128)")
+    assert "with T.Kernel(1, threads=2, is_npu=True) as (cid):" in migrated(text)
+    agree(text, {"X": np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)})

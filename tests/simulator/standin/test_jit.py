@@ -329,3 +329,30 @@ b = kernel(a)
 """
     found = script(text)
     np.testing.assert_array_equal(found["b"], found["a"] * 2)
+
+
+def test_the_parameters_of_an_eager_kernel_include_what_it_makes(script: Script) -> None:
+    """As helpers rely on that draw inputs for all parameters but the last."""
+    found = script(
+        """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def double(A, block: int):
+    N = T.const("N")
+    A: T.Tensor((N,), T.float32)
+    B = T.empty((N,), T.float32)
+    with T.Kernel(N // block, threads=128) as bx:
+        for i in T.Parallel(block):
+            B[bx * block + i] = A[bx * block + i] * 2.0
+    return B
+
+
+kernel = double.compile(N=64, block=32)
+params = [(p.name, list(p.shape), p.dtype) for p in kernel.params]
+kernel.print_source_code()
+"""
+    )
+    assert found["params"] == [("A", [64], "float32"), ("B", [64], "float32")]

@@ -1,0 +1,66 @@
+"""A ``T.alloc_var`` with one value becomes a name for that value; others stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.gpu.one_pass import after
+from tests.passes.gpu.support import agree, gpu_file
+from tl2npu.passes.plain.assigned_once import name_values
+
+PARAMS = "L: T.Tensor((3,), 'int32'), A: T.Tensor((64, 64), 'float32'), B: T.Tensor((64, 64), 'float32')"
+COPY = """
+a = T.alloc_shared((32, 64), "float32")
+T.copy(A[first, 0], a)
+for i, j in T.Parallel(32, 64):
+    a[i, j] = a[i, j] * last
+T.copy(a, B[first, 0])
+"""
+VARIABLES = """
+first = T.alloc_var("int32")
+last = T.alloc_var("int32")
+first = L[bx]
+last = first + L[bx + 1]
+"""
+
+
+def test_names_for_elements_and_what_is_computed_of_them() -> None:
+    text = gpu_file(PARAMS, VARIABLES + COPY)
+    lines = VARIABLES.strip().split("\n")
+    assert after(name_values, text) == gpu_file(PARAMS, "\n".join(lines[2:]) + "\n" + COPY)
+    rng = np.random.default_rng(0)
+    shape = (64, 64)
+    agree(text, {"L": np.array([0, 32, 64], np.int32), "A": rng.normal(size=shape).astype("float32")})
+
+
+def test_a_value_of_another_type_is_converted_as_the_variable_did_it() -> None:
+    params = PARAMS.replace("'int32'", "'int64'")
+    new = after(name_values, gpu_file(params, VARIABLES + COPY))
+    assert "first = T.cast(L[bx], 'int32')" in new
+    assert "alloc_var" not in new
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "first = first + 1\nlast = L[bx]",
+        "last = L[bx]\nif bx > 0:\n    first = 0",
+        "last = first\nfirst = L[bx]",
+        "for k in T.serial(2):\n    first = L[k]\nlast = L[bx]",
+    ],
+)
+def test_a_variable_that_changes_stays(changed: str) -> None:
+    body = VARIABLES.split("last = first")[0] + changed + COPY
+    assert 'first = T.alloc_var("int32")' in after(name_values, gpu_file(PARAMS, body))
+
+
+def test_what_the_kernel_writes_is_not_read_later_than_before() -> None:
+    body = VARIABLES + "L[bx] = 0" + COPY
+    text = gpu_file(PARAMS, body)
+    assert after(name_values, text) == text
+
+
+def test_a_float_stays_a_tile_of_the_vector_unit() -> None:
+    text = gpu_file(PARAMS, VARIABLES.replace('last = T.alloc_var("int32")', 'last = T.alloc_var("float32")') + COPY)
+    assert 'last = T.alloc_var("float32")' in after(name_values, text)
