@@ -77,6 +77,15 @@ def test_staged_store_goes_directly() -> None:
     assert "staged" not in new
 
 
+def test_what_is_said_of_a_stage_is_said_of_the_store() -> None:
+    text = body(
+        'staged = T.alloc_shared((32, 64), "float32")\nT.clear(acc)\nfor k in T.Pipelined(3, num_stages=2):\n',
+        LOAD,
+        "    T.gemm(a, b, acc)\n\n# to global memory\nT.copy(acc, staged)\nT.copy(staged, C[bx * 32, 0])\n",
+    )
+    assert "            # to global memory\n            T.copy(acc, C[bx * 32, 0])\n" in migrated(gpu_file(GEMM, text))
+
+
 @pytest.mark.parametrize("behind", [True, False])
 def test_a_stage_of_two_arms(behind: bool) -> None:
     """Each arm stores its own product; where the stage is stored behind them, it stays."""

@@ -30,6 +30,7 @@ class Plan:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._entries: dict[int, _Entry] = {}
+        self._absorbed: set[int] = set()
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -46,9 +47,14 @@ class Plan:
         """Put lines in the place of a statement; the first takes over the comments above it."""
         self._entry(node).instead = [*self._traced(lines, node)]
 
-    def remove(self, node: cst.CSTNode) -> None:
-        """Take a statement away; comments above it stay."""
+    def remove(self, node: cst.CSTNode, *, absorbed: bool = False) -> None:
+        """Take a statement away; comments above it stay unless they speak of statements that go and of nothing else.
+
+        ``absorbed``: a later statement does what it did, so that they speak of that one.
+        """
         self.replace(node, [])
+        if absorbed:
+            self._absorbed.add(id(node))
 
     def apply(self) -> None:
         """Carry everything out."""
@@ -76,7 +82,8 @@ class Plan:
         result: list[cst.BaseStatement] = []
         above: tuple[cst.EmptyLine, ...] = ()  # what stood above statements that are gone
         planned = [self._line(line) for line in suite.body]
-        for new, own in zip(planned, without_captions(suite.body, [not new for new in planned]), strict=True):
+        gone = [not new and not self._is_absorbed(line) for new, line in zip(planned, suite.body, strict=True)]
+        for new, own in zip(planned, without_captions(suite.body, gone), strict=True):
             if not new:
                 above = join_lines(above, own)
                 continue
@@ -87,6 +94,10 @@ class Plan:
         if not result:
             return suite.with_changes(body=[cst.SimpleStatementLine([cst.Pass()], leading_lines=_comments(above))])
         return suite.with_changes(body=result, footer=[*_comments(above), *suite.footer])
+
+    def _is_absorbed(self, line: cst.CSTNode) -> bool:
+        small = line.body if isinstance(line, cst.SimpleStatementLine) else ()
+        return any(id(statement) in self._absorbed for statement in small)
 
     def _line(self, line: cst.BaseStatement) -> list[Line]:
         assert isinstance(line, (cst.SimpleStatementLine, cst.BaseCompoundStatement))

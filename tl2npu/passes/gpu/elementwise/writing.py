@@ -124,12 +124,12 @@ class Writer:
 
 
 def comments_of(job: Job, stmt: Stmt) -> list[str]:
-    """The comments above the line of a statement and at its end."""
+    """The comments above the line of a statement and at its end, of an ``if`` those above its body."""
     node = stmt.node
     line = job.file.index.parent(node) if isinstance(node, cst.BaseSmallStatement) else node
     if not isinstance(line, (cst.SimpleStatementLine, cst.If)):
         return []
-    end = line.trailing_whitespace if isinstance(line, cst.SimpleStatementLine) else None
+    end = line.trailing_whitespace if isinstance(line, cst.SimpleStatementLine) else getattr(line.body, "header", None)
     ends = [end.comment.value] if end is not None and end.comment is not None else []
     return [empty.comment.value for empty in line.leading_lines if empty.comment is not None] + ends
 

@@ -29,7 +29,7 @@ def collapse(job: Job) -> bool:
         if not _follow(kernel.body, use.copied_in, use.stores, source):
             continue
         for copy in use.copied_in:
-            plan.remove(copy.node)
+            plan.remove(copy.node, absorbed=True)
         for store in use.stores:
             plan.replace(store.node, parse(job, f"T.copy({source.name}, {_destination(store)})", store.node))
             job.change("TL137", store.node, f"stored `{source.name}` directly, without `{staged.name}`")
