@@ -16,7 +16,7 @@ from tl2npu.passes.plain import (
     staged_tiles,
     symbolic_sizes,
 )
-from tl2npu.passes.plain.branches import conditions, one_tile, repeated
+from tl2npu.passes.plain.branches import conditions, one_tile, repeated, same_store
 from tl2npu.passes.plain.branches import known as known_branches
 from tl2npu.passes.plain.branches import leaks as branches
 from tl2npu.passes.plain.branches import tiles as branches_tiles
@@ -50,6 +50,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     bools.to_uint8(job)
     float_bits.to_functions(job)
     symbolic_sizes.rename(job)
+    same_store.join(job)
     branches_values.choose(job)
     repeated.compute_again(job)
     branches_tiles.allocate_in_front(job)

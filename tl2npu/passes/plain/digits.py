@@ -120,6 +120,8 @@ def _number(job: Job, stmt: Stmt, operand: Operand) -> _Number | None:
     found = list[_Number]()
     for value in _candidates(job, stmt.env, dims[-1]):
         shift = indices[-1] - value % shape[-1]
+        if indices[-1] == value - value // shape[-1] * shape[-1]:
+            shift = const(0)
         if not _counts(job, shift) and (shift.is_zero or _lies_in_row(job, stmt, operand)):
             found.append(_Number(_first_digit(value, [*indices[:-1], indices[-1] - shift], shape), value, shift))
     best = min(found, key=lambda number: (number.first, str(number.shift)), default=None)
@@ -161,7 +163,11 @@ def _first_digit(value: Sym, indices: Sequence[Sym], shape: Sequence[Sym]) -> in
     ``q // a // b`` and ``q // (a * b)`` are the same for positive sizes, and may differ in normal form.
     """
     left, inner, axis = value, const(1), len(shape) - 1
-    while axis > 0 and indices[axis] in (left % shape[axis], value // inner % shape[axis]):
+    while axis > 0 and indices[axis] in (
+        left % shape[axis],
+        value // inner % shape[axis],
+        left - left // shape[axis] * shape[axis],  # without `%`
+    ):
         left, inner, axis = left // shape[axis], inner * shape[axis], axis - 1
         if indices[axis] in (left, value // inner):
             return axis

@@ -106,9 +106,29 @@ class TypeNames:
             return self.is_type(node.body) and self.is_type(node.orelse)
         if type(node) is cst.Call:
             return self.is_type_class(node.func)
-        if type(node) is cst.Name and node.value in self.variables:
+        if self.is_variable(node):
             return True
         return self.name_of(node) is not None
+
+    def is_variable(self, node: cst.BaseExpression) -> bool:
+        """The name of a variable that holds a dtype, and not that of a function or import of the module."""
+        if type(node) is not cst.Name or node.value not in self.variables:
+            return False
+        if node.value not in self._of_module:
+            return True
+        for above in self.index.ancestors(node):
+            if isinstance(above, cst.FunctionDef):
+                params = nodes_of(above.params, cst.Param)
+                if any(param.name.value == node.value for param in params) or node.value in assigned_names(above.body):
+                    return True
+        return False
+
+    @cached_property
+    def _of_module(self) -> frozenset[str]:
+        """The functions of the module, and what it imports."""
+        return self.imported | {
+            item.name.value for item in self.index.module.body if isinstance(item, (cst.FunctionDef, cst.ClassDef))
+        }
 
     def is_type_class(self, node: cst.BaseExpression) -> bool:
         """The expression is ``T.dtype`` itself."""

@@ -121,7 +121,7 @@ class _Rewriter:
         if len(node.args) != 1 or node.args[0].keyword is not None:
             return None
         name = self.dtypes.name_of(func)
-        variable = isinstance(func, cst.Name) and func.value in self.dtypes.variables
+        variable = self.dtypes.is_variable(func)
         if not variable and (name is None or ascend.lookup(LANGUAGE + name) is not None):
             return None
         type_text = code(func) if name is None else code(self._string(name, func))
