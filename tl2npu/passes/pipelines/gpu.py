@@ -39,6 +39,7 @@ from tl2npu.passes.gpu.memory import (
     scalar_tables,
     sliced_stores,
     tail_masks,
+    trimmed,
     unread,
 )
 from tl2npu.passes.gpu.reductions import rewrite as reductions
@@ -68,6 +69,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     nan_notes.tell(job)
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
+    trimmed.trim(job)
     atomics_wide.to_elements(job)
     sliced_stores.join(job)
     turned_operands.turn(job)

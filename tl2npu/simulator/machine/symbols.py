@@ -44,11 +44,10 @@ def solve(params: list[Buffer | Var], arrays: Mapping[int, np.ndarray], known: d
             for dim, stride in zip(param.strides or (), array.strides, strict=False):
                 if isinstance(dim, Var):
                     values.setdefault(dim, stride // array.itemsize)
-    given = [param for param in params if isinstance(param, Buffer) and param.number in shapes]
-    for dim, size in ((d, n) for p in given for d, n in zip(p.shape, shapes[p.number], strict=True)):
-        unknown = [var for var in free(dim) if var not in values]
-        if len(unknown) == 1 and isinstance(dim, Expr) and (rest := _added(dim, unknown[0], values)) is not None:
-            values[unknown[0]] = size - rest
+    for param in params:
+        if isinstance(param, Buffer) and param.number in shapes:
+            for dim, size in zip(param.shape, shapes[param.number], strict=True):
+                values |= _of_sum(dim, size, values)
     for param in params:
         if isinstance(param, Buffer) and param.number in shapes:
             expected = extents(param, values)
@@ -60,10 +59,19 @@ def solve(params: list[Buffer | Var], arrays: Mapping[int, np.ndarray], known: d
     return values
 
 
-def _added(dim: Expr, var: Var, values: dict[Var, Any]) -> int | None:
-    """What an extent adds to a symbol (``batch + 1``); None for one that is no such sum."""
-    first, *others = (number(substitute(dim, {**values, var: at})) - at for at in (0, 1, 2, 1 << 20))
-    return first if all(other == first for other in others) else None
+def _of_sum(dim: Any, size: int, values: dict[Var, Any]) -> dict[Var, int]:
+    """The symbol of an extent like ``batch + 1``, if it is the only unknown one and nothing else tells it."""
+    left = substitute(dim, values) if isinstance(dim, Expr) else dim
+    unknown = free(left)
+    if len(unknown) != 1 or isinstance(dim, Var):
+        return {}
+    (symbol,) = unknown
+    first, second = (number(substitute(left, {symbol: value})) for value in (0, 1))
+    step = second - first
+    if not step or (size - first) % step:
+        return {}
+    found = (size - first) // step
+    return {symbol: found} if number(substitute(left, {symbol: found})) == size else {}
 
 
 def extents(buffer: Buffer, values: dict[Var, Any]) -> tuple[int, ...] | None:
