@@ -51,3 +51,12 @@ def test_a_factory_that_asks_torch_keeps_its_type() -> None:
     new = result_of(file("64, x.dtype", factory="assert dtype in (torch.float16, torch.float32)")).new_text
     assert new is not None
     assert "factory(64, x.dtype)" in new
+
+
+def test_a_function_of_host_code_is_no_type() -> None:
+    """A parameter of the factory has its name."""
+    head = "from common import dtype\n" + HEAD
+    text = gpu_file(PARAMS, BODY, head=head, args="M, dtype=T.float16") + "\n\ndef run(x):\n    return dtype(x.dtype)\n"
+    new = result_of(text).new_text
+    assert new is not None
+    assert "return dtype(x.dtype)" in new
