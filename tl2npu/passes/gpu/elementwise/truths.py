@@ -6,7 +6,8 @@ import libcst as cst
 
 from tl2npu.kernel import element_types
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Alloc, Buffer, Kernel, Loop, Memory, walk, walk_with_parents
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Kernel, Loop, Memory, Operand, walk, walk_with_parents
 from tl2npu.passes.gpu.elementwise.tree import Expr, joined, number
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -17,7 +18,8 @@ _CONSTANTS = {"True": True, "bool(True)": True, "False": False, "bool(False)": F
 
 
 def truth_tiles(kernel: Kernel) -> frozenset[Buffer]:
-    """The tiles of booleans that nothing but the elements of ``T.Parallel`` bodies touches."""
+    """The tiles of booleans that nothing but the elements of ``T.Parallel`` bodies touches, and conditions around
+    other statements, as around the copy of a row that is chosen."""
     found = {
         stmt.buffer
         for stmt in walk(kernel.body)
@@ -26,9 +28,24 @@ def truth_tiles(kernel: Kernel) -> frozenset[Buffer]:
     for stmt, parents in walk_with_parents(kernel.body):
         inside = any(isinstance(parent, Loop) and parent.kind == "parallel" for parent in parents)
         for access in accesses(stmt):
-            if not (access.element and inside):
+            asked = isinstance(stmt, Branch) and not access.writes and _is_asked(stmt, access.operand)
+            if not (access.element and (inside or asked)):
                 found.discard(access.operand.buffer)
     return frozenset(found)
+
+
+def _is_asked(branch: Branch, operand: Operand) -> bool:
+    """The element itself is the condition, or an operand of its ``and``, ``or`` and ``not``."""
+    stack: list[cst.CSTNode] = [branch.cond.node]
+    while stack:
+        node = stack.pop()
+        if node is operand.node:
+            return True
+        if isinstance(node, cst.BooleanOperation):
+            stack += [node.left, node.right]
+        elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+            stack.append(node.expression)
+    return False
 
 
 def _is_bool(buffer: Buffer) -> bool:
@@ -78,10 +95,18 @@ def _logic(sign: str, *parts: Expr) -> Expr:
 
 def retype(job: Job) -> None:
     """Allocate the tiles with the type of numbers."""
-    edits = Edits(job.file.index)
+    edits, found = Edits(job.file.index), set[Buffer]()
     for buffer in truth_tiles(job.kernel):
         node = argument(buffer.node, "dtype", 1) if isinstance(buffer.node, cst.Call) else None
         if node is not None:
             edits.replace(node, cst.SimpleString(f'"{DTYPE}"'))
             job.change("TL145", buffer.statement or buffer.node, "stored the boolean mask as 1.0 and 0.0")
+            found.add(buffer)
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        inside = any(isinstance(parent, Loop) and parent.kind == "parallel" for parent in parents)
+        for load in stmt.cond.loads if isinstance(stmt, Branch) and not inside else ():
+            if load.buffer in found:
+                text = f"{code(load.node)} != 0.0"
+                alone = isinstance(stmt, Branch) and load.node is stmt.cond.node
+                edits.replace(load.node, cst.parse_expression(text if alone else f"({text})"))
     job.apply(edits)
