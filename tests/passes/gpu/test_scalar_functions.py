@@ -61,5 +61,23 @@ def test_numbers_that_the_host_knows_stay() -> None:
     assert "gate_tile" not in new
 
 
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("1 / T.sqrt(T.cast(D, 'float32'))", "sqrt_D = D ** 0.5"),
+        ("T.rsqrt(T.float32(D) * 2)", "rsqrt_D = (D * 2) ** -0.5"),
+        ("T.exp(-T.float32(D) / 64) + 1.0", "exp_D = math.exp(-D / 64)"),
+        ("T.exp2(2.0) * T.log2(D)", "log2_D = math.log2(D)"),
+    ],
+)
+def test_of_a_size(value: str, written: str) -> None:
+    text = kernel(value).replace("def factory():", "def factory(D=16):")
+    assert written in agree(text, INPUT)
+
+
+def test_of_what_the_kernel_binds() -> None:
+    assert refused(kernel("T.sqrt(T.float32(n))", "n = 3")) == [("TL150", 14)]
+
+
 def test_of_two_values() -> None:
     assert refused(kernel("T.pow(G[bx, k], G[bx, 0])")) == [("TL150", 14)]
