@@ -34,3 +34,12 @@ def test_types_as_functions_and_annotations() -> None:
     params = 'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32"), n: T.int32, s: T.float32'
     body = f"{LOAD}T.tile.mul(b, a, T.float32(2))\n{STORE}"
     assert found(body, params=params) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["T.exp(2.0)", "1.0 / T.sqrt(T.cast(64, 'float32'))", "T.rsqrt(T.cast(cid, 'float32'))", "T.max(cid, 2)"]
+)
+def test_functions_of_numbers_are_not_worked_out(value: str) -> None:
+    """The generator of code stops at "Unresolved call Op(tir.sqrt)", whatever the argument is."""
+    told = found(f"{LOAD}\nscale = {value}\nT.tile.mul(b, a, scale)\n{STORE}")
+    assert len(told) == (value != "T.max(cid, 2)")
