@@ -118,12 +118,17 @@ def _calls_ascend(subject: Subject) -> bool:
 def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
     found: list[Finding] = []
     seen: set[tuple[str, int, str]] = set()
+    told: set[tuple[str, int, str, str | None]] = set()  # of the other number of threads, whose example may differ
     for arm in subject.arms:
+        mine: set[tuple[str, int, str, str | None]] = set()
         for finding in (one for check in checks for one in check(arm)):
             key = (finding.code, id(finding.node), finding.message)
-            if _applies(subject, finding.code) and key not in seen:
+            short = (finding.code, id(finding.node), finding.message.partition(" (")[0], finding.severity)
+            if _applies(subject, finding.code) and key not in seen and short not in told:
                 seen.add(key)
+                mine.add(short)
                 found.append(finding)
+        told |= mine
     places = _ranks(subject.file.index, {id(finding.node): finding.node for finding in found}.values())
     if places is None:
         return sorted(found, key=lambda finding: (_place(subject, finding), finding.code))
