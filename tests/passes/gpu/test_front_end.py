@@ -134,3 +134,14 @@ def test_a_launch_without_a_name() -> None:
     text = gpu_file(PARAMS, BODY.format("").replace("bx * 64", "0"), launch="T.Kernel(1, threads=128)")
     assert "with T.Kernel(1, threads=2, is_npu=True) as (cid):" in migrated(text)
     agree(text, {"X": np.random.default_rng(1).standard_normal((128, 64)).astype(np.float32)})
+
+
+def test_types_that_only_parameters_name() -> None:
+    """The parser dies of the second such keyword."""
+    params = "I: T.Tensor((64,), dtype=kind), J: T.Tensor((64,), dtype=kind), " + PARAMS
+    text = gpu_file(params, BODY.format(""), args="kind='int32'")
+    assert "I: T.Tensor((64,), kind), J: T.Tensor((64,), kind), X" in migrated(text)
+    one = text.replace("J: T.Tensor((64,), dtype=kind), ", "")
+    assert "I: T.Tensor((64,), dtype=kind), X" in migrated(one)
+    used = text.replace('"float32")\n            T.copy(X', "kind)\n            T.copy(X")
+    assert "I: T.Tensor((64,), dtype=kind), J" in (result_of(used).new_text or "")

@@ -21,7 +21,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names.constants import define
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, names_in, nodes_of, walk
+from tl2npu.source.tree import calls_in, mentioned, names_in, nodes_of, walk
 
 _CONNECTIVES = tuple(f"tilelang.language.{name}" for name in ("And", "Or", "Not"))
 _LOOSE = (cst.Comparison, cst.BooleanOperation, cst.UnaryOperation, cst.IfExp)
@@ -30,12 +30,40 @@ _ARITHMETIC = (cst.BinaryOperation, cst.UnaryOperation, cst.Name, cst.Integer, c
 
 def make_strict(job: Job) -> None:
     """Rewrite what is evaluated in another order than in Python; what is left, TL732 refuses."""
+    _place_types(job)
     _split_chains(job)
     _fill_none(job)
     _name_assertions(job)
     _branch(job)
     _write_out(job)
     _compare_numbers(job)
+
+
+def _place_types(job: Job) -> None:
+    """``A: T.Tensor(shape, dtype=kind)`` as ``T.Tensor(shape, kind)``, if nothing else in the prim_func names ``kind``.
+
+    The parser does not know such a name, and takes what Python made of the annotation; for a keyword it first says so,
+    and dies when it says so a second time (``tvm/script/parser/tir/parser.py``, ``visit_function_def``, at 95acbd7f).
+    """
+    node, factory = job.located.node, job.located.factory
+    if factory is None:
+        return
+    params = {param.name.value for param in nodes_of(factory.node.params, cst.Param)}
+    unknown = (params | assigned_names(factory.node.body)) - mentioned(node.body)
+    calls = (call for param in node.params.params for call in calls_in(param.annotation or param.name))
+    found = [call for call in calls if _is_typed(call) and mentioned(call.args[1].value) & unknown]
+    edits = Edits(job.file.index)
+    for call in found if len(found) > 1 else ():
+        last = call.args[1]
+        edits.replace(last, last.with_changes(keyword=None, equal=cst.MaybeSentinel.DEFAULT))
+        job.change("TL731", last, f"wrote `{code(last.value)}` by position: the kernel parser does not know the name")
+    job.apply(edits)
+
+
+def _is_typed(call: cst.Call) -> bool:
+    """A shape, and ``dtype=`` something."""
+    words = [arg.keyword.value if arg.keyword is not None else arg.star for arg in call.args]
+    return words == ["", "dtype"]
 
 
 def _write_out(job: Job) -> None:
