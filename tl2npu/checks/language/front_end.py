@@ -13,7 +13,8 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.front_end import chains, guarded, optional, read_as_the_parser, truths
 from tl2npu.kernel.style import called
-from tl2npu.source.tree import nodes_of, walk
+from tl2npu.kernel.symbolic import var
+from tl2npu.source.tree import mentioned, nodes_of, walk
 
 _CODES = dict.fromkeys(("stop", "number", "connective", "annotation"), "TL732")
 _CODES |= {"undefined": "TL889", "stale": "TL739"}
@@ -31,6 +32,21 @@ def check(subject: Subject) -> Iterator[Finding]:
                 yield Finding("TL732", node, message)
     for found in read_as_the_parser(subject.file, subject.kernel, subject.callers):
         yield Finding(_CODES[found.what], found.node, found.message)
+    yield from _sizes(subject)
+
+
+def _sizes(subject: Subject) -> Iterator[Finding]:
+    """A size of the launch that no extent is: "Find undefined Variable n" where the kernel uses it."""
+    kernel, launch = subject.kernel, subject.kernel.launch
+    names = subject.late.names - set(kernel.scalars)
+    if launch is None or not names:
+        return
+    alone = {name for param in kernel.params for size in param.shape for name in names if size == var(name)}
+    used = mentioned(launch.node) | {name for size in launch.grid for name in size.variables()}
+    for param in kernel.params:
+        for name in sorted({n for size in param.shape for n in size.variables()} & (names - alone) & used):
+            text = f"`{name}` is a part of an extent only: the compiler takes sizes from whole extents of tensors"
+            yield Finding("TL889", param.node, text)
 
 
 def _is_macro(subject: Subject, node: cst.FunctionDef) -> bool:
