@@ -67,6 +67,7 @@ def test_numbers_that_the_host_knows_stay() -> None:
         ("1 / T.sqrt(T.cast(D, 'float32'))", "sqrt_D = D ** 0.5"),
         ("T.rsqrt(T.float32(D) * 2)", "rsqrt_D = (D * 2) ** -0.5"),
         ("T.exp(-T.float32(D) / 64) + 1.0", "exp_D = math.exp(-D / 64)"),
+        ("2.0 / T.sqrt(float(D))", "sqrt_D = float(D) ** 0.5"),
         ("T.exp2(2.0) * T.log2(D)", "log2_D = math.log2(D)"),
     ],
 )

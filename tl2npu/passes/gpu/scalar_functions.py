@@ -39,6 +39,8 @@ _PYTHON = {
 }
 """What Python has for a function of a number."""
 
+_NUMBERS = ("float", "int")
+
 _BLOCK = 8
 """Elements of the tile: 32 bytes of float32, the least that an instruction takes."""
 
@@ -79,9 +81,10 @@ def _work_out(job: Job, site: _Site, names: Names) -> bool:
     function = (job.file.names.resolve(call.func) or "").removeprefix(_LANGUAGE)
     written = _PYTHON.get(SYNONYMS.get(function, function))
     value = _converted(job, call.args[0].value) if len(call.args) == 1 else None
-    if written is None or value is None or calls_in(value) or not _is_sized(job, value):
+    if written is None or value is None or not _is_sized(job, value):
         raise Blocked("TL150", site.stmt.node, f"`{code(call)}` of single values is not supported here")
-    name = names.fresh("_".join([function, *dict.fromkeys(item.value for item in names_in(value))]))
+    parts = dict.fromkeys(item.value for item in names_in(value) if item.value not in _NUMBERS)
+    name = names.fresh("_".join([function, *parts]))
     edits = Edits(job.file.index)
     edits.replace(call, cst.Name(name))
     if "math." in written and "math" not in {found.value for found in names_in(job.module)}:
