@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, migrated
+from tests.passes.simulated import run
+from tl2npu.simulator.ir.dtypes import numpy_dtype
+from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 
 PARAMS = (
     'A: T.Tensor((64, 64), "float16"), B: T.Tensor((64, 64), "float16"), lens: T.Tensor((2,), "int32"), '
@@ -87,3 +90,50 @@ def test_the_size_of_a_tensor_is_an_integer() -> None:
     params = PARAMS.format(dtype='"float32"').replace("O: T.Tensor((64,", "O: T.Tensor((rows,")
     body = BODY.format(dtype='"float32"', statement="c[i, j] = c[i, j] + rows")
     assert "T.float32(rows)" in migrated(gpu_file(params, body, factory='rows = T.symbolic("rows")'))
+
+
+ROW, COLUMN = np.arange(64, dtype=np.int64)[:, None] % 32, np.arange(64, dtype=np.int64)[None, :]
+MADE_OF_FLOATS = {
+    "T.cast(a[i, j], 'int32') % 7": lambda a, b: a % 7,
+    "T.int32(a[i, j]) // 3": lambda a, b: a // 3,
+    "a[i, j].astype('int32') % 7": lambda a, b: a % 7,
+    "T.cast(a[i, j], 'int32') % 7 + b[i, j]": lambda a, b: a % 7 + b,
+}
+OF_INDICES = {
+    "b[i, j] + j % 3": lambda a, b: b + COLUMN % 3,
+    "(i // 2 + 3) * b[i, j]": lambda a, b: (ROW // 2 + 3) * b,
+    "b[i, j] - (i // 2 - j % 3)": lambda a, b: b - (ROW // 2 - COLUMN % 3),
+    "T.max(b[i, j], j % 5) - b[i, j]": lambda a, b: np.maximum(b, COLUMN % 5) - b,
+    "T.if_then_else(b[i, j] > j % 3, b[i, j], i // 2)": lambda a, b: np.where(b > COLUMN % 3, b, ROW // 2),
+    "T.if_then_else(b[i, j] == j % 3 + 2147483640, 1, b[i, j])": lambda a, b: np.where(
+        b == COLUMN % 3 + 2147483640, 1, b
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("expression", [*MADE_OF_FLOATS, *OF_INDICES])
+def test_integers_are_not_made_floats(expression: str, dtype: str) -> None:
+    """Neither those that floats were converted to, nor those that are computed of indices only."""
+    if dtype != "float32" and expression in OF_INDICES:
+        pytest.skip("no float is read")
+    random = np.random.default_rng(5)
+    a = random.integers(-90, 90, (64, 64))
+    b = random.integers(-(2**31), 2**31, (64, 64))
+    b[::3, ::2], b[1::3, ::2] = random.integers(-4, 4, (22, 32)), 2147483640 + random.integers(0, 4, (21, 32))
+    params = f"A: T.Tensor((64, 64), '{dtype}'), B: T.Tensor((64, 64), 'int32'), O: T.Tensor((64, 64), 'int32')"
+    body = f"""
+a = T.alloc_shared((32, 64), '{dtype}')
+b = T.alloc_shared((32, 64), 'int32')
+o = T.alloc_fragment((32, 64), 'int32')
+T.copy(A[bx * 32, 0], a)
+T.copy(B[bx * 32, 0], b)
+for i, j in T.Parallel(32, 64):
+    o[i, j] = {expression}
+T.copy(o, O[bx * 32, 0])
+"""
+    new = migrated(gpu_file(params, body))
+    given = {"A": a.astype(numpy_dtype(dtype)), "B": b.astype(np.int32)}
+    want = {**MADE_OF_FLOATS, **OF_INDICES}[expression](a, b).astype(np.int32)
+    for reading in (IDEAL, ACTUAL):
+        np.testing.assert_array_equal(run(new, given, "factory", (), reading)["O"], want, err_msg=reading)

@@ -8,6 +8,7 @@ divisor and a rest that is not negative, the simplifier of TVM divides, which is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,6 +32,8 @@ _SIGNS: dict[type[cst.CSTNode], str] = {
     cst.FloorDivideAssign: "//",
     cst.ModuloAssign: "%",
 }
+_INTEGER = re.compile(r"u?int\d+|bool")
+_CONVERSIONS = ("cast", "Cast", "astype", "reinterpret")
 _DIVIDING = (cst.BinaryOperation, cst.AugAssign, cst.Call)
 
 
@@ -125,16 +128,29 @@ def _parts(node: cst.CSTNode, evaluator: Evaluator) -> tuple[str, cst.BaseExpres
 
 
 def _outer(node: cst.BaseExpression, evaluator: Evaluator, env: Env) -> Iterator[Operand]:
-    """The elements that are divided, without those in indices."""
+    """The elements that are divided, without those in indices, and those that integers are made of first."""
     operand = evaluator.operand(node, env)
     if operand is not None:
         yield operand
+        return
+    if _makes_integers(node, evaluator, env):
         return
     for child in node.children:
         if isinstance(child, cst.BaseExpression):
             yield from _outer(child, evaluator, env)
         elif type(child) is cst.Arg:
             yield from _outer(child.value, evaluator, env)
+
+
+def _makes_integers(node: cst.BaseExpression, evaluator: Evaluator, env: Env) -> bool:
+    """``T.cast(x, "int32")``, ``T.int32(x)``, ``x.astype("int32")`` and the like."""
+    if not isinstance(node, cst.Call):
+        return False
+    method = isinstance(node.func, cst.Attribute) and node.func.attr.value == "astype"
+    name = "astype" if method else (evaluator.names.resolve(node.func) or "").rpartition(".")[2]
+    if name in _CONVERSIONS:
+        return any(_INTEGER.fullmatch(evaluator.dtype(arg.value, env)) for arg in node.args)
+    return _INTEGER.fullmatch(name) is not None
 
 
 def _is_float(buffer: Buffer) -> bool:

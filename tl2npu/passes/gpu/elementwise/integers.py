@@ -6,6 +6,7 @@ float32 holds every integer up to 2**24. Larger ones are compared by a differenc
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ def comparable(lowering: Legality, sign: str, left: Expr, right: Expr, rest: fro
     own = _type(lowering, left, right)
     left, right = lowering.unified(left, own), lowering.unified(right, own)
     if right.kind not in ("load", "number"):
-        right = lowering.hoist(right, None, rest | left.buffers)
+        right = lowering.hoist(replace(right, dtype=right.dtype or own), None, rest | left.buffers)
     limit, found = _BY_ZERO[sign]
     if limit:  # in a tile of its own: TVM makes `max(a, b) - b` `max(a - b, 0)`, which may overflow
         left = lowering.hoist(call(limit, left, right), None, rest | right.buffers)

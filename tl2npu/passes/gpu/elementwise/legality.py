@@ -143,6 +143,9 @@ class Legality(Instructions):
             return self.legal_load(value, place, rest)
         if value.kind == "number":
             return self.legal_number(value, dtype)
+        own = dtype or (place.dtype if place is not None else "")
+        if value.kind != "index" and not value.dtype and element_types.is_integer(own):
+            value = replace(value, dtype=own)  # of indices only: a float32 would not hold what is added to them
         if value.kind == "index":
             return index_vector(self, value, place.dtype if place is not None else "float32")
         if len(value.axes) == 2 and place is not None and place.dtype == "float32":
@@ -156,7 +159,7 @@ class Legality(Instructions):
         if self.is_worth_a_vector(value):
             return self.column_value(value)
         if value.kind == "negative":
-            return with_args(value, self.legal(value.args[0], place, rest))
+            return with_args(value, self.legal(value.args[0], place, rest, dtype))
         if value.kind == "binary":
             return self.legal_binary(value, place, rest)
         if value.kind == "call" and value.name in ASCEND_LOOPS and self.is_element(value.args[0]) and not self.single:
@@ -207,7 +210,7 @@ class Legality(Instructions):
         if "c" not in left.axes:  # a number or a row vector on the left is misread (facts 3: g3_rowdiv, g3_sleft)
             self.note("TL141")
             left = self.hoist(replace(left, dtype=left.dtype or value.dtype), place, rest | right.buffers)
-            return with_args(value, left, self.legal(right, place, rest | left.buffers))
+            return with_args(value, left, self.legal(right, place, rest | left.buffers, value.dtype))
         return self.legal_pair(value, place, rest)
 
     def divisors(self, value: Expr, rest: frozenset[str]) -> Expr:
