@@ -74,6 +74,23 @@ def test_wrong_on_one_of_the_cores(statement: str, codes: list[str]) -> None:
     assert found(statement) == codes
 
 
+@pytest.mark.parametrize(
+    ("value", "right"),
+    [
+        ("T.exp(a[i, j]) + i + vid * 16", True),
+        ("i - T.exp(a[i, j]) + vid * 16", True),
+        ("T.exp(a[i, j]) - i - vid * 16", True),
+        ("T.exp(a[i, j]) + i + vid * 8", False),
+        ("T.exp(a[i, j]) + i - vid * 16", False),
+        ("T.exp(a[i, j] + i) + i + vid * 16", False),
+        ("T.exp(a[i, j]) * i + vid * 16", False),
+    ],
+)
+def test_a_row_number_in_a_sum(value: str, right: bool) -> None:
+    codes = found(f"for i, j in T.Parallel(32, 64):\n    b[i, j] = {value}")
+    assert ("TL828" not in codes) is right, codes
+
+
 def test_target_pto_counts_by_the_halved_tile() -> None:
     half = "T.tile.select(b[:16, :], mask, a[:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')"
     assert "TL832" in found(half, jit="out_idx=[1], target='pto'")

@@ -27,7 +27,7 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.source.tree import children
 
 
@@ -77,8 +77,13 @@ class ValueUses:
             yield dim.node
 
     def _in_node(self, node: cst.CSTNode, env: Env, item: Range) -> cst.CSTNode | None:
-        if isinstance(node, cst.BinaryOperation) and self.split.counts_rows(self.evaluator.sym(node, env), item):
-            return None
+        if isinstance(node, cst.BinaryOperation):
+            if self.split.counts_rows(self.evaluator.sym(node, env), item):
+                return None
+            syms = [(term, sign, self.evaluator.sym(term, env)) for term, sign in _terms(node)]
+            whole = [sym if sign > 0 else -sym for _, sign, sym in syms if is_arithmetic(sym)]
+            if self.split.counts_rows(sum(whole, const(0)), item):  # the rest of the sum is no arithmetic of indices
+                return self._first((term for term, _, sym in syms if not is_arithmetic(sym)), env, item)
         if isinstance(node, cst.Name):
             value = env.lookup(node.value)
             if isinstance(value, Closure):
@@ -100,6 +105,15 @@ class ValueUses:
     def in_dim(self, dim: Dim, env: Env, item: Range) -> bool:
         """True if an index of a region uses the variable for its value, outside of elements of split buffers."""
         return self._in_node(dim.node, env, item) is not None
+
+
+def _terms(node: cst.BaseExpression, sign: int = 1) -> Iterator[tuple[cst.BaseExpression, int]]:
+    """The terms of a sum, with their signs."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+        yield from _terms(node.left, sign)
+        yield from _terms(node.right, sign if isinstance(node.operator, cst.Add) else -sign)
+    else:
+        yield node, sign
 
 
 def _expressions_in(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
