@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, migrated, refused
+from tl2npu.migration import check_text
+from tl2npu.options import Options
 
 RNG = np.random.default_rng(7)
 A = RNG.standard_normal((64, 96)).astype(np.float16)
@@ -471,6 +473,29 @@ def test_the_first_rows_of_a_product_are_stored_by_one_copy(condition: str, rows
     new = agree(gpu_file(params, text, jit="@tilelang.jit"), given)
     assert "T.copy(acc[0:rows, 0:64]," in new
     assert "alloc_ub" not in new
+
+
+def test_the_first_rows_are_converted_with_all_of_their_tile() -> None:
+    """Between two tiles the number of elements is a constant of the program (TL741)."""
+    params = GEMM.replace("C:", 'S: T.Tensor((2,), "int32"), C:').replace(
+        'C: T.Tensor((64, 64), "float32")', "C: T.Tensor((64, 64), 'float16')"
+    )
+    text = body("T.clear(acc)\nfor k in T.serial(3):\n", LOAD, "    T.gemm(a, b, acc)\n")
+    text += "for i, j in T.Parallel(32, 64):\n    acc[i, j] = acc[i, j] * 2.0\n"
+    text += "for i, j in T.Parallel(32, 64):\n    if i < S[bx]:\n        C[bx * 32 + i, j] = acc[i, j]\n"
+    before = np.full((64, 64), 7, np.float16)
+    given = {**INPUTS, "S": np.array([5, 32], np.int32), "C": before}
+    new = agree(gpu_file(params, text, jit="@tilelang.jit"), given, rtol=1e-2, atol=1e-2)
+    assert "T.copy(acc, acc_half)" in new
+    assert "T.copy(acc_half[0:rows, 0:64], C[" in new
+    (found,) = [
+        d
+        for d in check_text(
+            new.replace("T.copy(acc, acc_half)", "T.copy(acc[0:rows, :], acc_half[0:rows, :])"), "k.py", Options()
+        ).diagnostics
+        if d.severity == "error"
+    ]
+    assert found.code == "TL741"
 
 
 def test_rows_of_a_product_that_do_not_begin_with_it_leave_through_ub() -> None:

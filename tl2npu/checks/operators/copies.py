@@ -1,6 +1,7 @@
-"""TL741: whole buffers of different shapes, parts without a size; TL886: copies inside UB; TL892: column slices.
+"""TL741: whole buffers of different shapes, parts without a size or of a late one; TL886: copies inside UB; TL892: column slices.
 
 The rows of a slice are packed one behind the other between global memory and UB, without the stride of the UB buffer.
+The number of elements of a copy inside of UB is a template argument (common.h:261, ``copy_ub_to_ub``).
 Evidence: facts 1 (g1_g_cols, gy_t2_colpartial, gy_ubub_col). Inside of UB see :mod:`tl2npu.kernel.memory.ub_copies`.
 """
 
@@ -62,6 +63,11 @@ def _extents(subject: Subject, stmt: Op) -> Iterator[Finding]:
 
 
 def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    for side in (copy.src, copy.dst):
+        if any(dim.extent is not None and subject.late.is_late(dim.extent) for dim in side.dims or ()):
+            text = f"`{code(side.node)}` has a size that is known at run time only: between two tiles the compiler"
+            yield Finding("TL741", copy.node, f"{text} makes it a constant of the program")
+            return
     found = sides(copy)
     if found is None:
         return

@@ -150,6 +150,8 @@ def _convert(job: Job, stmt: Copy, edits: Edits, tiles: Tiles, made: dict[tuple[
         made[key] = tiles.like(tile.buffer, f"{tile.buffer.name}_{short}", dtype=dtype)
     part = made[key] + code(tile.node)[len(tile.buffer.name) :]
     first, second = (code(stmt.src.node), part), (part, code(stmt.dst.node))
+    if not load and any(dim.extent is not None and job.late.is_late(dim.extent) for dim in tile.dims or ()):
+        first = tile.buffer.name, made[key]  # between two tiles, target pto takes extents that are constants only
     options = "".join(f", {name}={code(value.node)}" for name, value in stmt.options.items() if load)
     lines = f"T.copy({', '.join(first)}{options})\nT.copy({', '.join(second)})\n"
     edits.replace_many(stmt.node, parse(job, lines, stmt.node))
