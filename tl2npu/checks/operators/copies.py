@@ -1,4 +1,4 @@
-"""TL741: whole buffers of different shapes, parts without a size or of a late one; TL886: copies inside UB; TL892: column slices.
+"""TL741: buffers of different shapes, parts without a size or of a late one; TL886: copies inside UB; TL892: columns.
 
 The rows of a slice are packed one behind the other between global memory and UB, without the stride of the UB buffer.
 The number of elements of a copy inside of UB is a template argument (common.h:261, ``copy_ub_to_ub``).
