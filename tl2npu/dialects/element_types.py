@@ -63,6 +63,12 @@ OPERATORS: Mapping[str, tuple[str, frozenset[str]]] = MappingProxyType(
 """
 
 
+ALIKE = frozenset(
+    f"tile.{name}" for name in "add sub mul max min div exp ln abs reciprocal sqrt rsqrt sigmoid silu relu".split()
+)
+"""Operators whose tiles have one element type: the instructions have one type for all operands (``Add<T>``)."""
+
+
 def takes(name: str, dtype: str, mode: str = "") -> bool:
     """Whether an operator has an instruction for an element type; True for what the table does not know.
 

@@ -230,7 +230,9 @@ def test_kernels_of_one_factory_go_together() -> None:
     good = gpu_file(f"{A}, {B}", TILE + STORE, launch=LAUNCH)
     head, kernel = good.split("    @T.prim_func\n")
     kernel, tail = kernel.split("    return main\n")
-    barrier = kernel.replace("def main(", "def other(").replace("T.copy(x, B", "T.sync_warp()\n            T.copy(x, B")
+    barrier = kernel.replace("def main(", "def other(").replace(
+        "T.copy(x, B", "T.call_extern('handle', 'f', x)\n            T.copy(x, B"
+    )
     text = f"{head}    @T.prim_func\n{barrier}    @T.prim_func\n{kernel}    return main\n{tail}"
     assert migrate_text(good, "k.py", NPUIR).kernels[0].disposition == "migrated"
     assert {code for code, _ in refused(text)} >= {"TL401"}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.operators.vector_form import ParallelStore, parallel_stores
+from tl2npu.checks.row_split.split import is_element
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import element_types
 from tl2npu.kernel.expressions import code
@@ -46,6 +47,16 @@ def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
 
 def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     name = stmt.op.name
+    if name in element_types.ALIKE:
+        tiles = [o.buffer for _, o in stmt.operands if o.buffer.memory is Memory.UB and not is_element(o)]
+        for tile in tiles[1:]:
+            one, other = types_of(subject, tiles[0]), types_of(subject, tile)
+            if one and other and not one & other:
+                text = (
+                    f"`{tiles[0].name}` is {min(one)} and `{tile.name}` {min(other)}: `T.{name}` has one type for all"
+                )
+                yield Finding("TL710", stmt.node, text)
+                return
     found = element_types.OPERATORS.get(name)
     operand = stmt.args.get(found[0]) if found is not None else None
     if not isinstance(operand, Operand) or operand.buffer.memory is not Memory.UB:

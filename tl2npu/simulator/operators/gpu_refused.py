@@ -74,6 +74,9 @@ _TABLE = {
 
 _PREFIXES = ("ptx_", "tvm_", "mma_", "simdgroup_", "tcgen05_", "wgmma_", "TensorCore", "cooperative_")
 
+_KNOWN = ("wgmma_gemm", "ptx_commit_group", "ptx_wait_group")
+"""Names with a meaning that begin like those."""
+
 REFUSED: Mapping[str, str] = MappingProxyType({n: reason for reason, names in _TABLE.items() for n in names.split()})
 """Operator name -> why it has no meaning in a GPU kernel here."""
 
@@ -84,4 +87,4 @@ def reason(name: str) -> str | None:
         return REFUSED[name]
     if re.fullmatch(r"[a-z]+\d+(_\w+?)?x\d+", name):
         return VECTORS
-    return HARDWARE if name.startswith(_PREFIXES) and name != "wgmma_gemm" else None
+    return HARDWARE if name.startswith(_PREFIXES) and name not in _KNOWN else None
