@@ -433,8 +433,8 @@ def _columns_of_tensors(kernel: Kernel) -> set[Buffer]:
         for stmt in kernel.walk():
             if isinstance(stmt, Copy):
                 source, target = stmt.src.buffer, stmt.dst.buffer
-                if source not in tiles and not _is_column(stmt.src):
-                    tiles.discard(target)
+                if source not in tiles and (stmt.options or not _is_column(stmt.src)):
+                    tiles.discard(target)  # `pad_value` fills the other columns
                 if target not in tiles:
                     tiles.discard(source)
             elif not isinstance(stmt, Alloc):
