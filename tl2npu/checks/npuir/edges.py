@@ -16,8 +16,6 @@ from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.model import Copy, Operand
 from tl2npu.kernel.symbolic import Opaque, Sym, Var
 
-_CALLS = 6
-
 
 @dataclass(frozen=True, eq=False)
 class Overrun:
@@ -44,7 +42,7 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
         if not isinstance(stmt, Copy) or stmt.options or stmt.via:
             continue
         place = sampler.place(move.placed)
-        calls = [known for known in values if sampler.is_reachable(move.placed, known)][:_CALLS]
+        calls = sampler.calls(move.placed, values)
         wrong: list[int] = []
         outside: set[int] = set()
         shown = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -18,6 +18,8 @@ from tl2npu.kernel.ranges.reach import parts
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var
 
 _BLOCKS = 24
+_CALLS = 6
+"""So many of the known ways to call the factory are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,10 @@ class Sampler:
             self._holds(branch.cond.node, branch.env, known, place) in (taken, None)
             for branch, taken in place.conditions
         )
+
+    def calls(self, placed: Placed, values: Iterable[Mapping[str, int]]) -> list[Mapping[str, int]]:
+        """Some of the known ways to call the factory, of those that reach a statement."""
+        return [known for known in values if self.is_reachable(placed, known)][:_CALLS]
 
     def _shown(self, place: Place, values: Mapping[str, int], sizes: Sequence[str], sym: Sym) -> str:
         block = self.subject.kernel.cid  # a name of the tool, where it wrote the launch

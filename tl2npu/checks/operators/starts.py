@@ -26,9 +26,6 @@ _EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000), 8
 _TILES = ((64,), (64, 256), (256, 64), (64, 128, 256))
 """Sizes that are tried where nothing is known: of tensors, of anything else, of tiles."""
 
-_CALLS = 6
-"""So many of the known ways to call the factory are tried."""
-
 
 @dataclass(frozen=True, eq=False)
 class Move:
@@ -122,7 +119,7 @@ class Starts:
     def judge(self, move: Move, doubt: Doubt) -> Finding | None:
         """What is said about an index that may lie outside."""
         place = self.sampler.place(move.placed)
-        calls = [known for known in self.subject.values if self.sampler.is_reachable(move.placed, known)][:_CALLS]
+        calls = self.sampler.calls(move.placed, self.subject.values)
         if not calls:
             return None
         buffer, node = move.outer.buffer, move.placed.stmt.node

@@ -17,8 +17,6 @@ from tl2npu.kernel.model import Copy, Memory
 from tl2npu.kernel.sizes import ITEM_SIZE
 
 _FILLED = (2, 4)
-_CALLS = 6
-"""So many of the known ways to call the factory are tried."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -45,7 +43,7 @@ def _rest(sampler: Sampler, move: Move) -> Finding | None:
         goal = move.outer.buffer.shape[axis] - (dims[axis].lo + extent if dims else extent)
         if place.bounds.is_not_negative(goal):
             continue
-        for known in [k for k in sampler.subject.values if sampler.is_reachable(move.placed, k)][:_CALLS]:
+        for known in sampler.calls(move.placed, sampler.subject.values):
             where = sampler.find(move.placed, goal, known)
             if where is not None:
                 text = f"`{code(move.outer.node)}` ends with `{move.outer.buffer.name}`{where}: an NPU fills the rest"

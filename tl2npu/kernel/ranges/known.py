@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import libcst as cst
 
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator
-from tl2npu.kernel.model import Branch, Kernel, Let, Range, Stmt
+from tl2npu.kernel.model import Branch, Kernel, Let, Loop, Range, Stmt
 from tl2npu.kernel.ranges.bounds import EITHER, Bounds
 from tl2npu.kernel.ranges.reach import facts
 from tl2npu.kernel.symbolic import Sym, const, opaque
@@ -47,6 +48,16 @@ class Known:
         ]
         values = self._values(stmt)
         return Bounds(ranges, tuple(known), {name: value for name, value in values.items() if name not in ranges})
+
+    def around(self, stmt: Stmt, parents: Sequence[Stmt]) -> Bounds:
+        """The same, inside of the loops and branches among its ``parents``, outermost first."""
+        loops = [item for parent in parents if isinstance(parent, Loop) for item in parent.ranges]
+        branches = [
+            (branch, any(below is inner for inner in branch.then))
+            for branch, below in pairwise((*parents, stmt))
+            if isinstance(branch, Branch)
+        ]
+        return self.bounds(stmt, loops, branches)
 
     def _values(self, stmt: Stmt) -> dict[str, Sym]:
         """What names stand for that were bound once, to something that is no plain arithmetic."""

@@ -202,17 +202,14 @@ class _Split:
         """Vectors of which a statement makes one from the others, element by element, or by a condition on them."""
         around = [a for parent in parents if isinstance(parent, Branch) for a in accesses(parent)]
         found = [a.operand for a in (*accesses(stmt), *around)]
-        if any(
-            o.buffer.memory is Memory.UB and len(o.buffer.shape) > 1 and o.buffer not in self.columns for o in found
-        ):
+        if any(o.buffer.memory is Memory.UB and len(o.buffer.shape) > 1 for o in found if o.buffer not in self.columns):
             return set()
+        shared = [o for o in found if _is_vector(o.buffer) or o.buffer in self.columns]
         if isinstance(stmt, (Copy, Op)):
-            return {o.buffer for o in found if (_is_vector(o.buffer) or o.buffer in self.columns) and o.dims is None}
+            return {o.buffer for o in shared if o.dims is None}
         if isinstance(stmt, Store):
             first = _first(stmt.target)
-            return {
-                o.buffer for o in found if (_is_vector(o.buffer) or o.buffer in self.columns) and _first(o) == first
-            }
+            return {o.buffer for o in shared if _first(o) == first}
         return set()
 
     def is_halved(self, buffer: Buffer) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 import libcst as cst
 
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Copy, Inlined, Let, Loop, Memory, Opaque, Operand, Range, Stmt
+from tl2npu.kernel.model import Alloc, Copy, Inlined, Let, Loop, Memory, Opaque, Operand, Range
 from tl2npu.kernel.model import walk_with_parents as walk
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.known import Known
@@ -36,7 +36,7 @@ def leave_out(job: Job) -> None:
     for stmt, parents in everything:
         if not isinstance(stmt, Copy) or stmt.dst.buffer.memory is not Memory.L1 or not _is_tensor(stmt.src):
             continue
-        bounds = _bounds(known, stmt, parents)
+        bounds = known.around(stmt, parents)
         for dim, extent, size in zip(
             stmt.src.dims or (), stmt.src.buffer.shape, stmt.src.buffer.shape_nodes, strict=False
         ):
@@ -44,20 +44,9 @@ def leave_out(job: Job) -> None:
             if start is None or not _may_lie_behind(bounds, dim.lo, extent):
                 continue
             stores = [(s, p, operand) for s, p in everything for operand in writes(s) if _is_tensor(operand)]
-            if all(_lies_behind(_bounds(known, s, p), operand, dim.lo, extent) for s, p, operand in stores):
+            if all(_lies_behind(known.around(s, p), operand, dim.lo, extent) for s, p, operand in stores):
                 _write(job, start, size)
                 return
-
-
-def _bounds(known: Known, stmt: Stmt, parents: tuple[Stmt, ...]) -> Bounds:
-    around = [*parents, stmt]
-    loops = [item for loop in parents if isinstance(loop, Loop) for item in loop.ranges]
-    branches = [
-        (branch, any(below is inner for inner in branch.then))
-        for branch, below in pairwise(around)
-        if isinstance(branch, Branch)
-    ]
-    return known.bounds(stmt, loops, branches)
 
 
 def _is_tensor(operand: Operand) -> bool:

@@ -52,8 +52,8 @@ def takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
     """The first of these statements reads the whole tile; at a branch that Python decides, whichever it takes."""
     after = later[0] if later else None
     if isinstance(after, Branch):
-        masks = _masks_or_waits(late, after, buffer)
-        return masks and (_masks(late, after, buffer) or takes_whole(late, later[1:], buffer))
+        masked = _masked(late, after, buffer)
+        return masked is not None and (masked or takes_whole(late, later[1:], buffer))
     if after is not None and keeps_whole(late, after, buffer):
         return True
     if isinstance(after, Copy):
@@ -64,22 +64,15 @@ def takes_whole(late: Late, later: Sequence[Stmt], buffer: Buffer) -> bool:
     return isinstance(after, Loop) and after.kind == "parallel" and _tiles_only(after)
 
 
-def _masks_or_waits(late: Late, stmt: Stmt, buffer: Buffer) -> bool:
-    """The whole tile is masked, wherever Python has it masked."""
+def _masked(late: Late, stmt: Stmt, buffer: Buffer) -> bool | None:
+    """Whether the whole tile is masked, in any case (True) or where Python asks for it (False); None if it is not."""
     if not isinstance(stmt, Branch):
-        return keeps_whole(late, stmt, buffer)
+        return keeps_whole(late, stmt, buffer) or None
     if not late.python_decides(stmt):
-        return False
+        return None
     arms = [[s for s in arm if touches(s, buffer)] for arm in (stmt.then, stmt.orelse)]
-    return all(len(arm) == 1 and _masks_or_waits(late, arm[0], buffer) for arm in arms if arm)
-
-
-def _masks(late: Late, stmt: Stmt, buffer: Buffer) -> bool:
-    """The same, and Python has it masked in any case."""
-    if not isinstance(stmt, Branch):
-        return keeps_whole(late, stmt, buffer)
-    arms = [[s for s in arm if touches(s, buffer)] for arm in (stmt.then, stmt.orelse)]
-    return all(arms) and all(_masks(late, arm[0], buffer) for arm in arms)
+    found = [(_masked(late, arm[0], buffer) if len(arm) == 1 else None) if arm else False for arm in arms]
+    return None if None in found else all(found)
 
 
 def goes_by_rows(after: Stmt | None) -> bool:

@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import libcst as cst
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Branch, Loop, Stmt, walk_with_parents
+from tl2npu.kernel.model import Loop, Stmt, walk_with_parents
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.known import Known
 from tl2npu.kernel.ranges.reach import facts, parts
@@ -52,10 +51,7 @@ def _divided(job: Job, known: Known, loop: Loop, parents: tuple[Stmt, ...], mask
     if parts(evaluator, mask.condition) is not None:
         return None
     kept = list(facts(evaluator, mask.condition, env, mask.keeps))
-    around = pairwise((*parents, loop))
-    arms = [(p, any(one is inner for one in p.then)) for p, inner in around if isinstance(p, Branch)]
-    ranges = [item for p in (*parents, loop) if isinstance(p, Loop) for item in p.ranges]
-    bounds = known.bounds(mask.store, ranges, arms)
+    bounds = known.around(mask.store, (*parents, loop))
     for size, tile in _pairs(bounds) if len(kept) == 1 else ():
         if job.late.is_late(tile) or job.late.is_late(Sym.of({(size,): 1})) or not kept[0].depends_on(size.name):
             continue
