@@ -34,12 +34,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "costing": {"cost", "costs", "languages", "options"},
     "suppress": set(),
     "todo": set(),
-    "attempts": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
+    "strategy": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
     "speed": {"checks", "passes", "cost"},
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress"}
-    | {"todo", "attempts", "speed"},
+    | {"todo", "strategy", "speed"},
     "tile": {"dialects", "kernel"},
     "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -28,13 +28,11 @@ from tl2npu.checks.operators import (
     unfilled,
 )
 from tl2npu.checks.row_split import doubled, outside, row_ops, rows
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import Check, Finding, Subject
 from tl2npu.dialects import ascend, gpu
 from tl2npu.dialects.compiler import COMPILERS
 from tl2npu.kernel.model import Op
 from tl2npu.source.index import Index
-
-Check = Callable[[Subject], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
     rows.check,
@@ -70,6 +68,9 @@ CHECKS: tuple[Check, ...] = (
 )
 """Every family; the order does not matter."""
 
+ROW_SPLIT_CHECKS: tuple[Check, ...] = (rows.check, row_ops.check, outside.check)
+"""Whether ``threads=2`` splits the rows of every tile as the kernel needs it."""
+
 EXPERT_CHECKS: tuple[Check, ...] = (
     self_check.check_leftover_sync,
     in_place.check,
@@ -94,6 +95,11 @@ def check_kernel(subject: Subject) -> list[Finding]:
     if subject.is_expert:
         return _findings(subject, EXPERT_CHECKS)
     return _findings(subject, CHECKS)
+
+
+def check_families(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
+    """What some of the checks of a Developer-mode kernel say; kept for those that ask again, or for all."""
+    return _findings(subject, checks)
 
 
 def check_as_it_stands(subject: Subject) -> list[Finding]:
@@ -121,7 +127,7 @@ def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
     told: set[tuple[str, int, str, str | None]] = set()  # of the other number of threads, whose example may differ
     for arm in subject.arms:
         mine: set[tuple[str, int, str, str | None]] = set()
-        for finding in (one for check in checks for one in check(arm)):
+        for finding in (one for check in checks for one in _once(arm, check)):
             key = (finding.code, id(finding.node), finding.message)
             short = (finding.code, id(finding.node), finding.message.partition(" (")[0], finding.severity)
             if _applies(subject, finding.code) and key not in seen and short not in told:
@@ -133,6 +139,15 @@ def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
     if places is None:
         return sorted(found, key=lambda finding: (_place(subject, finding), finding.code))
     return sorted(found, key=lambda finding: (places[id(finding.node)], finding.code))
+
+
+def _once(arm: Subject, check: Check) -> Sequence[Finding]:
+    """What a check says of a kernel: worked out once, whoever asks."""
+    if check not in arm.kept:
+        arm.kept[check] = tuple(replace(finding, by=check) for finding in check(arm))
+    found = arm.kept[check]
+    assert isinstance(found, tuple)
+    return found
 
 
 def _ranks(index: Index, nodes: Collection[cst.CSTNode]) -> dict[int, tuple[int, int, int]] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import dropwhile
 from types import MappingProxyType
+from typing import TypeVar, cast
 
 import libcst as cst
 
@@ -28,6 +29,8 @@ from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.tree import SubclassesOf, mentioned, names_in, walk
+
+FactT = TypeVar("FactT")
 
 _IS_SMALL = SubclassesOf(cst.BaseSmallStatement)
 
@@ -97,8 +100,7 @@ class Job:
     made: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=dict)
     _lines: dict[int, tuple[cst.CSTNode, int | None]] = field(default_factory=dict)
     _kernel: Kernel | None = None
-    _late: tuple[Kernel, Late] | None = None
-    _judge: tuple[Kernel, Judge] | None = None
+    _facts: tuple[Kernel, dict[object, object]] | None = None
 
     def copied(self) -> Job:
         """A job that goes on from here by itself."""
@@ -114,6 +116,10 @@ class Job:
             made=dict(self.made),
             _lines=dict(self._lines),
         )
+
+    def again(self) -> Job:
+        """A job that starts here by itself, for a target of its own."""
+        return replace(self.copied(), targets=None, _kernel=self.kernel)
 
     def part(self, rest: Callable[[Job], None]) -> None:
         """Go on with ``rest``, the first to ask for the way; :attr:`fork` can go on another one."""
@@ -133,22 +139,25 @@ class Job:
             infer_memory(self._kernel)
         return self._kernel
 
+    def fact(self, of: Callable[[Job], FactT]) -> FactT:
+        """What a function finds out about the kernel as it stands now: once, until the kernel changes."""
+        kernel = self.kernel
+        if self._facts is None or self._facts[0] is not kernel:
+            self._facts = kernel, {}
+        facts = self._facts[1]
+        if of not in facts:
+            facts[of] = of(self)
+        return cast(FactT, facts[of])
+
     @property
     def late(self) -> Late:
         """What only has a value when the kernel, as it stands now, is launched."""
-        kernel = self.kernel
-        if self._late is None or self._late[0] is not kernel:
-            self._late = kernel, Late.of(self.file, self.located, kernel)
-        return self._late[1]
+        return self.fact(_late)
 
     @property
     def judge(self) -> Judge:
         """What is known of the alignment of accesses to UB in the kernel as it stands now."""
-        kernel = self.kernel
-        if self._judge is None or self._judge[0] is not kernel:
-            made = Judge.of(self.file, self.located, kernel, callers_of(self.file, self.located), self.late)
-            self._judge = kernel, made
-        return self._judge[1]
+        return self.fact(_judge)
 
     @property
     def module(self) -> cst.Module:
@@ -356,6 +365,14 @@ class Job:
         """Record a finding; ``done``: its advice is taken already, so the finding gets none."""
         found = self.finding(code, node, message, severity)
         self.notes.append(replace(found, help="") if done else found)
+
+
+def _late(job: Job) -> Late:
+    return Late.of(job.file, job.located, job.kernel)
+
+
+def _judge(job: Job) -> Judge:
+    return Judge.of(job.file, job.located, job.kernel, callers_of(job.file, job.located), job.late)
 
 
 def diagnostic(
