@@ -162,8 +162,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         leave = {**leave, **torn}
     kernels = [*done.kernels, *(kernel for kernel, _ in eager.values())]
     diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes), *file.unseen[1]]
-    kernels += file.unseen[0]
-    kernels.sort(key=lambda kernel: kernel.line)
+    kernels = sorted([*kernels, *file.unseen[0]], key=lambda kernel: kernel.line)
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
     diagnostics += unused_comments(suppressions)
     diagnostics = [item for item in diagnostics if item.kernel not in left_out.values()]
