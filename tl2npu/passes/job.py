@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import dropwhile
 from types import MappingProxyType
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 import libcst as cst
 
@@ -37,15 +37,16 @@ _IS_SMALL = SubclassesOf(cst.BaseSmallStatement)
 
 @dataclass(frozen=True, eq=False)
 class Fork:
-    """Where the ways of a kernel part, with plenty of memory and with little: the work so far, and the rest of it."""
+    """Where the ways of a kernel part: the work so far, and the rest of it."""
 
     job: Job
     rest: Callable[[Job], None]
 
-    def again(self, *, tight: bool = False, in_turns: bool = False) -> Job:
+    def again(self, *, tight: bool | None = None, in_turns: bool | None = None) -> Job:
         """Another way, to its end. Raises :class:`Blocked` where a pass cannot prove what it needs."""
         job = self.job.copied()
-        job.tight, job.in_turns = tight, in_turns
+        job.tight = job.tight if tight is None else tight
+        job.in_turns = job.in_turns if in_turns is None else in_turns
         self.rest(job)
         return job
 
@@ -68,7 +69,7 @@ class Job:
     to their sums as late as may be. ``in_turns``: the cores are to take turns, without stages; ``staged``: a loop over
     both has some. ``spends``: tiles may be added to save time (products of zeros that order the cores and start sums,
     tiles for columns of tensors); ``has_spent``: some were.
-    ``fork``: where memory and stages first matter, None before.
+    ``forks``: where memory (``"memory"``) and stages (``"stages"``) first matter.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
     several kernels names the new target with the first of them.
@@ -90,7 +91,7 @@ class Job:
     staged: bool = False
     spends: bool = True
     has_spent: bool = False
-    fork: Fork | None = None
+    forks: dict[str, Fork] = field(default_factory=dict)
     users: Users | None = None
     targets: tuple[object, ...] | None = None
     promises: list[Promise] = field(default_factory=list)
@@ -114,6 +115,7 @@ class Job:
             edited=list(self.edited),
             notes=list(self.notes),
             made=dict(self.made),
+            forks=dict(self.forks),
             _lines=dict(self._lines),
         )
 
@@ -121,9 +123,9 @@ class Job:
         """A job that starts here by itself, for a target of its own."""
         return replace(self.copied(), targets=None, _kernel=self.kernel)
 
-    def part(self, rest: Callable[[Job], None]) -> None:
-        """Go on with ``rest``, the first to ask for the way; :attr:`fork` can go on another one."""
-        self.fork = Fork(self.copied(), rest)
+    def part(self, where: Literal["memory", "stages"], rest: Callable[[Job], None]) -> None:
+        """Go on with ``rest``, the first to ask for memory or for stages; the fork can go on another way."""
+        self.forks[where] = Fork(self.copied(), rest)
         rest(self)
 
     @property

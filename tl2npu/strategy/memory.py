@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Protocol
 
 from tl2npu.checks.cross_core import hand_overs, kept, pipelines, races
@@ -47,23 +47,29 @@ def _shortage(tried: Attempt) -> tuple[int, float]:
 
 
 def _in_stages(case: Case, tries: Tries) -> list[Attempt]:
-    """The best forms, in stages or with cores that take turns."""
+    """The best forms, in stages or with cores that take turns, with plenty of memory or little."""
     first = tries(case)
-    if (fork := first[0].job.fork) is None:
-        return first
 
-    def or_tight(plenty: list[Attempt], in_turns: bool) -> list[Attempt]:
-        if case.start.options.target == "ascendc" and plenty[-1].misfits:
-            tight = tries(case, partial(fork.again, tight=True, in_turns=in_turns))
-            if tight[-1].reached and _shortage(tight[-1]) < _shortage(plenty[-1]):
-                return tight
+    @cache
+    def tight() -> list[Attempt]:
+        return tries(case, partial(first[0].job.forks["memory"].again, tight=True))
+
+    def turned(tried: list[Attempt]) -> list[Attempt]:
+        fork = tried[0].job.forks.get("stages")
+        return tries(case, partial(fork.again, in_turns=True)) if fork is not None else tried
+
+    def or_tight(plenty: list[Attempt], other: Callable[[], list[Attempt]]) -> list[Attempt]:
+        if case.start.options.target == "ascendc" and plenty[-1].misfits and "memory" in first[0].job.forks:
+            found = other()
+            if found[-1].reached and _shortage(found[-1]) < _shortage(plenty[-1]):
+                return found
         return plenty
 
-    found = or_tight(first, False)
+    found = or_tight(first, tight)
     of_stages = any(tried.by in _OF_STAGES for tried in found)
     if not first[0].job.staged or not (of_stages or found[-1].misfits):
         return found
-    in_turns = tries(case, partial(fork.again, in_turns=True))
+    in_turns = turned(first)
     if of_stages or _shortage(in_turns[-1]) < _shortage(first[-1]):
-        in_turns = or_tight(in_turns, True)
+        in_turns = or_tight(in_turns, lambda: turned(tight()))
     return min(found, in_turns, key=_rank)

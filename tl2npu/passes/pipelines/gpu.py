@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
 import libcst as cst
@@ -89,16 +90,12 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)
     single_stores.to_copies(job)
-    job.part(partial(_with_tiles, threads=threads, before=before, authors=authors, alias=alias, read=read))
+    rest = partial(_in_stages, before=before, alias=alias, read=read)
+    job.part("memory", partial(_with_tiles, threads=threads, before=before, authors=authors, rest=rest))
 
 
 def _with_tiles(
-    job: Job,
-    threads: int,
-    before: Counter[str],
-    authors: frozenset[str],
-    alias: tuple[str, cst.CSTNode] | None,
-    read: frozenset[str],
+    job: Job, threads: int, before: Counter[str], authors: frozenset[str], rest: Callable[[Job], None]
 ) -> None:
     """The passes that add tiles, and those behind them."""
     bits.by_element(job)
@@ -119,6 +116,13 @@ def _with_tiles(
     floors.round_down(job)
     gpu_allocations.drop_unused(job, before)
     gpu_allocations.finish(job)
+    job.part("stages", rest)
+
+
+def _in_stages(
+    job: Job, before: Counter[str], alias: tuple[str, cst.CSTNode] | None, read: frozenset[str]
+) -> None:
+    """Loops in stages or in turns, and what is around the kernel."""
     if pipelined.limit(job):
         gpu_allocations.finish(job)
     jit.retarget(job)
