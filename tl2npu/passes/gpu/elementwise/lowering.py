@@ -17,6 +17,7 @@ from tl2npu.passes.gpu.elementwise import wholes
 from tl2npu.passes.gpu.elementwise.body import Item, Put, When
 from tl2npu.passes.gpu.elementwise.guarded import without_guarded_reads
 from tl2npu.passes.gpu.elementwise.legality import Legality
+from tl2npu.passes.gpu.elementwise.overlap import reads_others
 from tl2npu.passes.gpu.elementwise.places import place_of
 from tl2npu.passes.gpu.elementwise.steps import Under
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, show, with_args
@@ -64,10 +65,20 @@ class Lowering(Legality):
             self.irregular(item, target)
             return
         place = place_of(target, self.nest)
+        if reads_others(self.reading, item.value, target):
+            value = self.prepared(without_guarded_reads(self, item.value, None) or item.value, place.dtype)
+            self.move(self.beside(value, target), place, None)
+            return
         value = without_guarded_reads(self, item.value, place)
         if value is not None:
             value = self.prepared(value, place.dtype)
             self.materialise(self.shared_casts(value), place, _NOTHING, item)
+
+    def beside(self, value: Expr, target: Expr) -> Expr:
+        """A value in a tile of its own, of the type of its destination."""
+        tile = self.tile_place(self.take(target.dtype, target.name), target.dtype)
+        self.materialise(self.shared_casts(value), tile, _NOTHING)
+        return tile.load
 
     def shared_casts(self, value: Expr) -> Expr:
         """Elements that are converted to one type more than once are converted before."""
@@ -100,14 +111,11 @@ class Lowering(Legality):
         if not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
             raise Blocked("TL151", self.stmt.node, f"this store to `{show(target)}` cannot be vectorised")
         value = self.prepared(without_guarded_reads(self, item.value, None) or item.value, target.dtype)
-        if value.kind == "load" and value.dtype == target.dtype:
-            source = value
-        else:
-            tile = self.tile_place(self.take(target.dtype, self.wish()), target.dtype)
-            self.materialise(self.shared_casts(value), tile, _NOTHING)
-            source = tile.load
+        plain = value.kind == "load" and value.dtype == target.dtype
+        if not plain or reads_others(self.reading, value, target):
+            value = self.beside(value, target)
         self.slow()
-        self.one_by_one(f"{show(target)} = {show(source)}")
+        self.one_by_one(f"{show(target)} = {show(value)}")
 
 
 def _converted(value: Expr) -> Expr | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, reduce
 
 import libcst as cst
 
@@ -65,7 +65,6 @@ class Reading:
         self._late = job.late
         self._judge = job.judge
         self._kernel = job.kernel
-        self._reach: Bounds | None = None
         self._integers = self._given_integers()
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
         others: set[str] = set()
@@ -93,10 +92,13 @@ class Reading:
 
     def lies_inside(self, operand: Operand) -> bool:
         """True if an element of a tile lies inside of it, for every iteration of the nest."""
-        if self._reach is None:
-            inner = self.nest.loops[-1]
-            self._reach = Reach(self._kernel, self.evaluator).bounds(parents_of(self._kernel, inner), inner)
-        return operand.buffer.memory is Memory.GM or lies_inside(self._reach, operand)
+        return operand.buffer.memory is Memory.GM or lies_inside(self.bounds, operand)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What is known of the variables in the nest."""
+        inner = self.nest.loops[-1]
+        return Reach(self._kernel, self.evaluator).bounds(parents_of(self._kernel, inner), inner)
 
     def only_here(self, name: str) -> bool:
         """Whether a name occurs in the nest only."""
