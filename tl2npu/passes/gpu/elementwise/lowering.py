@@ -17,7 +17,6 @@ from tl2npu.passes.gpu.elementwise import wholes
 from tl2npu.passes.gpu.elementwise.body import Item, Put, When
 from tl2npu.passes.gpu.elementwise.guarded import without_guarded_reads
 from tl2npu.passes.gpu.elementwise.legality import Legality
-from tl2npu.passes.gpu.elementwise.overlap import reads_others
 from tl2npu.passes.gpu.elementwise.places import place_of
 from tl2npu.passes.gpu.elementwise.steps import Under
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, show, with_args
@@ -65,7 +64,7 @@ class Lowering(Legality):
             self.irregular(item, target)
             return
         place = place_of(target, self.nest)
-        if reads_others(self.reading, item.value, target):
+        if self.reading.meets_others(item.value, target):
             value = self.prepared(without_guarded_reads(self, item.value, None) or item.value, place.dtype)
             self.move(self.beside(value, target), place, None)
             return
@@ -108,11 +107,12 @@ class Lowering(Legality):
 
     def irregular(self, item: Put, target: Expr) -> None:
         """A store to something else than ``x[i, j]``: computed in a tile, then stored element by element."""
-        if not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
+        own = target.load is not None and any(load.buffer is target.load.buffer for load in target.load.loads)
+        if own or not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
             raise Blocked("TL151", self.stmt.node, f"this store to `{show(target)}` cannot be vectorised")
         value = self.prepared(without_guarded_reads(self, item.value, None) or item.value, target.dtype)
         plain = value.kind == "load" and value.dtype == target.dtype
-        if not plain or reads_others(self.reading, value, target):
+        if not plain or self.reading.meets_others(value, target):
             value = self.beside(value, target)
         self.slow()
         self.one_by_one(f"{show(target)} = {show(value)}")

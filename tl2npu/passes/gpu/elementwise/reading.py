@@ -14,6 +14,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory import alignment
 from tl2npu.kernel.model import Let, Loop, Memory, Operand
 from tl2npu.kernel.ranges.bounds import Bounds
+from tl2npu.kernel.ranges.iterations import may_meet
 from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import functions, truths
@@ -93,6 +94,15 @@ class Reading:
     def lies_inside(self, operand: Operand) -> bool:
         """True if an element of a tile lies inside of it, for every iteration of the nest."""
         return operand.buffer.memory is Memory.GM or lies_inside(self.bounds, operand)
+
+    def meets_others(self, value: Expr, target: Expr) -> bool:
+        """Whether a value may read an element of its destination that another iteration writes."""
+        written = target.load
+        assert written is not None
+        reads = [part.load for part in value.loads if part.load is not None]
+        reads += [inner for load in reads for inner in load.loads]
+        variables = [axis.var for axis in (self.nest.rows, self.nest.columns) if axis is not None]
+        return any(may_meet(self.bounds, variables, load, written) for load in reads)
 
     @cached_property
     def bounds(self) -> Bounds:
