@@ -102,7 +102,7 @@ class Reading:
         reads = [part.load for part in value.loads if part.load is not None]
         reads += [inner for load in reads for inner in load.loads]
         variables = [axis.var for axis in (self.nest.rows, self.nest.columns) if axis is not None]
-        return any(may_meet(self.bounds, variables, load, written) for load in reads)
+        return any(may_meet(self.bounds, variables, variables, load, written) for load in reads)
 
     @cached_property
     def bounds(self) -> Bounds:
