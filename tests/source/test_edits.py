@@ -595,8 +595,8 @@ def test_what_stands_beside_a_node_leaves_it_open_to_other_edits() -> None:
         edits.replace_many(line, [stmt("inside()"), line])
         edits.replace_many(loop, [stmt("before(2)"), loop])
 
-    expected = "a\nbefore(1)\nbefore(2)\n# all\nfor i in y:\n    inside()\n    h(i)  # one\n    g(i)\nafter(1)\nafter(2)\n"
-    assert changed(LOOP, change) == expected
+    loop = "# all\nfor i in y:\n    inside()\n    h(i)  # one\n    g(i)\n"
+    assert changed(LOOP, change) == f"a\nbefore(1)\nbefore(2)\n{loop}after(1)\nafter(2)\n"
 
 
 def test_what_stands_beside_a_node_stays_if_the_node_does_not() -> None:

@@ -88,8 +88,9 @@ class Edits:
     def replace_many(self, node: cst.CSTNode, new_nodes: Sequence[cst.CSTNode]) -> None:
         """Put several nodes in the place of one element of a sequence, or, if ``node`` is one of them, beside it.
 
-        Of two calls for one node the first one's nodes come first. A statement may be given as a small statement or as its line, and replaced by either. Lines above it stay above
-        the first new statement, unless one of the new ones still carries them.
+        Of two calls for one node the first one's nodes come first. A statement may be given as a small statement or as
+        its line, and replaced by either. Lines above it stay above the first new statement, unless one of the new ones
+        still carries them.
         """
         place = next((number for number, new in enumerate(new_nodes) if new is node), None)
         if place is None or len(new_nodes) == 1:

@@ -237,4 +237,5 @@ def test_a_copy_keeps_what_its_source_loses(steps: str, old: int, doubled: int, 
     params = 'X: T.Tensor((32, 64), "float32"), O: T.Tensor((64, 64), "float32")'
     file = gpu_file(params, TWO.format(copy=copy, steps=steps), launch="T.Kernel(1, threads=128) as bx")
     agree(file, {"X": SMALL})
-    np.testing.assert_allclose(run(migrated(file), {"X": SMALL})["O"], np.concatenate([old * SMALL + 1, doubled * SMALL]))
+    expected = np.concatenate([old * SMALL + 1, doubled * SMALL])
+    np.testing.assert_allclose(run(migrated(file), {"X": SMALL})["O"], expected)

@@ -5,8 +5,6 @@ What is expected is worked out by NumPy from what was in the tile before the loo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -73,7 +71,7 @@ FIRST, ALL = X[:, :1], 0 * X
         ("x[i, j] = T.max(x[i, 0], w[i, j])", np.maximum(FIRST, W)),
         ("x[i, j] = T.if_then_else(w[i, j] > 0.0, x[i, 0], x[i, j])", np.where(W > 0, FIRST, X)),
         ("if x[i, 0] > 0.0:\n    x[i, j] = w[i, j]", np.where(FIRST > 0, W, X)),
-        ("if x[i, 63 - j] > 0.0:\n    x[i, j] = w[i, j]\n    x[i, j] = x[i, j] + 1.0", np.where(X[:, ::-1] > 0, W + 1, X)),
+        ("if x[i, 63 - j] > 0.0:\n    x[i, j] = w[i, j]\n    x[i, j] += 1.0", np.where(X[:, ::-1] > 0, W + 1, X)),
         ("v = x[i, 0]\nx[i, j] = v + v * v", FIRST + FIRST**2 + ALL),
         ("v = x[i, 63 - j]\nx[i, j] = w[i, j]\nx[i, j] = v + x[i, j]", X[:, ::-1] + W),
         ("x[i, j] = x[i, 63 - j]", X[:, ::-1]),

@@ -1,7 +1,7 @@
 """Whether one iteration of a parallel loop reads what another one writes.
 
-All iterations of ``T.Parallel`` run at once: ``a[i, j] = a[i, 63 - j]`` reads what was there before. Statements for whole
-tiles, and loops over single elements, would read what they have just written.
+All iterations of ``T.Parallel`` run at once: ``a[i, j] = a[i, 63 - j]`` reads what was there before. Statements for
+whole tiles, and loops over single elements, would read what they have just written.
 """
 
 from __future__ import annotations

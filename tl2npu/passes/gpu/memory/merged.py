@@ -22,7 +22,6 @@ from tl2npu.kernel.model import (
     Loop,
     Memory,
     Op,
-    Opaque,
     Operand,
     Stmt,
     Store,

@@ -30,9 +30,9 @@ def keep(job: Job, axes: int) -> None:
     """Copy such tiles in front of parallel loops, of which only the last ``axes`` axes stay parallel."""
     edits, tiles = Edits(job.file.index), Tiles(job, Names(job))
     for stmt, parents in walk_with_parents(job.kernel.body):
-        if isinstance(stmt, Loop) and stmt.kind in INDEPENDENT and not stmt.via:
-            if not any(isinstance(above, Loop) and above.kind in INDEPENDENT for above in parents):
-                _read_copies(job, stmt, axes, edits, tiles)
+        if not stmt.via and _is_parallel(stmt) and not any(map(_is_parallel, parents)):
+            assert isinstance(stmt, Loop)
+            _read_copies(job, stmt, axes, edits, tiles)
     tiles.commit(edits)
     job.apply(edits)
 
@@ -60,20 +60,24 @@ def _old(job: Job, loop: Loop, axes: int) -> Iterator[Operand]:
         outer = parallel[: len(parallel) - axes]
         if not isinstance(store, Store) or store.target.buffer.alloc not in _FOR_ALL or not outer:
             continue
-        target = store.target
-        reads = [(n, read) for n, (stmt, _) in enumerate(inside) for read in _reads(stmt) if read.buffer is target.buffer]
+        target, buffer = store.target, store.target.buffer
+        reads = [(n, read) for n, (stmt, _) in enumerate(inside) for read in _reads(stmt) if read.buffer is buffer]
         if not reads:
             continue
         bounds = Reach(job.kernel, job.located.evaluator).bounds(parents_of(job.kernel, store), store)
         moving = [str(item.var) for above in around for item in above.ranges]
         serial = any(above.kind not in INDEPENDENT for above in around)
-        changed = next(n for n, (s, _) in enumerate(inside) if isinstance(s, Store) and s.target.buffer is target.buffer)
+        changed = next(n for n, (s, _) in enumerate(inside) if isinstance(s, Store) and s.target.buffer is buffer)
         for number, read in reads:
             if may_meet(bounds, outer, moving, read, target):
                 if serial or number > min(place, changed):
                     text = f"`{code(read.node)}` is written by other iterations of this loop: use two loops"
                     raise Blocked("TL120", read.node, text)
                 yield read
+
+
+def _is_parallel(stmt: Stmt) -> bool:
+    return isinstance(stmt, Loop) and stmt.kind in INDEPENDENT
 
 
 def _reads(stmt: Stmt) -> Iterator[Operand]:
