@@ -33,7 +33,7 @@ from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
 
-_AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
+_AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL817 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
 """Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
 
 _OF_STAGES = frozenset("TL721 TL801 TL846 TL848 TL867 TL868 TL869 TL874 TL875 TL876 TL877 TL878 TL879".split())
@@ -65,12 +65,16 @@ class Attempt:
 def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
     """The forms that were tried, up to the first one that can be proved; the last of them is to be taken."""
     tried = _with_memory(start, kind, suppressions)
-    if not start.options.fixed_core or not kind.is_rewritten or (tried[-1].reached and len(tried) == 1):
+    if not tried[0].job.has_looped or (tried[-1].reached and len(tried) == 1):
         return tried
-    by_block = _with_memory(replace(start, options=replace(start.options, fixed_core=False)), kind, suppressions)
-    if not by_block[-1].reached or (tried[-1].reached and len(by_block) == len(tried)):
+    by_block = _with_memory(replace(start, loops=False), kind, suppressions)
+    why, blocked = tried[0].blocked, by_block[-1].blocked
+    if blocked is not None and not tried[-1].reached and blocked.code == "TL817" and why is not None:
+        text = f"{blocked.message}, and in a loop over tasks {why.code} {why.message}"
+        return [*tried[:-1], replace(by_block[-1], blocked=replace(blocked, message=text))]
+    if blocked is not None or (tried[-1].reached and len(by_block) == len(tried)):
         return tried
-    if (why := tried[0].blocked) is not None:
+    if why is not None:
         text = f"kept a block for each task: in a loop over tasks {why.code} {why.message}"
         by_block[-1].job.note("TL620", start.located.node, text)
     return by_block
@@ -197,6 +201,7 @@ def _attempt(
         notes=list(start.notes),
         made=dict(start.made),
         spends=start.spends,
+        loops=start.loops,
         _kernel=start.kernel,
     )
     try:

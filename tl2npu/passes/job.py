@@ -64,7 +64,8 @@ class Job:
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
     to their sums as late as may be. ``in_turns``: the cores are to take turns, without stages; ``staged``: a loop over
     both has some. ``spends``: tiles may be added to save time (products of zeros that order the cores and start sums,
-    tiles for columns of tensors); ``has_spent``: some were.
+    tiles for columns of tensors); ``has_spent``: some were. ``loops``: a block may do several tasks;
+    ``has_looped``: it does.
     ``fork``: where memory and stages first matter, None before.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
@@ -87,6 +88,8 @@ class Job:
     staged: bool = False
     spends: bool = True
     has_spent: bool = False
+    loops: bool = True
+    has_looped: bool = False
     fork: Fork | None = None
     users: Users | None = None
     targets: tuple[object, ...] | None = None
