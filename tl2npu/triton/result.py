@@ -114,7 +114,8 @@ def check_triton(result: FileResult, options: Options) -> FileResult:
     if result.error is not None or result.old_text is None:
         return result
     kernels, found = list(result.kernels), list(result.diagnostics)
-    for name, node in parse(result.old_text).kernels.items():
+    file = parse(result.old_text)
+    for name, node in [*file.kernels.items(), *((node.name, node) for node in file.unread)]:
         if options.selects(result.path, name):
             kernels.append(KernelResult(name, node.lineno, "triton", "none", "unchanged", "Triton", ("TL501",)))
             said = diagnostic("TL501", node.lineno, f"`{name}` is a Triton kernel, which has not been checked", name)
