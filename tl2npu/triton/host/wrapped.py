@@ -59,7 +59,8 @@ class Wrapping:
 def as_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> dict[str, ast.Assign]:
     """Put what is wrapped around functions into their decorators; by the kernel, the statement that did it.
 
-    Changes the tree, from which these statements go. Only for functions of the module that nothing else uses by a name that is not the kernel's.
+    Changes the tree, from which these statements go. Only for functions of the module that nothing else uses by a name
+    that is not the kernel's.
     """
     top = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     times = Counter(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))

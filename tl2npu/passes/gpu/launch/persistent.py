@@ -40,12 +40,12 @@ def loop_over_tasks(job: Job) -> None:
         return
     asked = asked_for(job.file, job.located, launch)
     most = max((tasks for tasks in asked if tasks is not None), default=0)
-    tasks, limit = code(_grid(launch)), f"a launch has at most {MOST_BLOCKS:,} blocks"
+    tasks, limit = code(_grid(launch)), f"a launch has at most {MOST_BLOCKS:,}"
     unlimited = None in asked and most <= MOST_BLOCKS and _is_rows(job, launch)
     if most > MOST_BLOCKS:
         why = f"{most:,} blocks, and {limit}: "
     elif unlimited:
-        why = f"no call limits `{tasks}`, and {limit}: "
+        why = f"no call limits the `{tasks}` blocks, and {limit}: "
     elif job.options.fixed_core and (None in asked or most > cores):
         why = ""
     else:
@@ -59,7 +59,7 @@ def loop_over_tasks(job: Job) -> None:
         job.change("TL620", launch.node, text)
     elif unlimited and is_outside(job, _grid(launch)):
         job.note("TL620", launch.node, f"{why}wrote an assertion", "info", done=True)
-        constants.define(job, [f'assert {tasks} <= {MOST_BLOCKS}, "{limit}"'])
+        constants.define(job, [f'assert {tasks} <= {MOST_BLOCKS}, "{limit} blocks"'])
 
 
 def _blocks(job: Job, launch: Launch, cores: int) -> str:
