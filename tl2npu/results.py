@@ -153,7 +153,7 @@ class FileResult:
     was looked for and is not there. ``places``: file, module that it imports, path where that was found, empty if it is
     not in the repository. A remembered result holds only as long as all of these are the same.
     ``promises`` are what other files must do for the new text to be right.
-    ``beside``: the path that the new text is written to where the file itself stays.
+    ``beside``: the path that the new text is written to where the file itself stays; ``stands``: it is there already.
     For a notebook the texts are its JSON, and ``cells`` has its code.
     """
 
@@ -169,11 +169,12 @@ class FileResult:
     cells: tuple[Cell, ...] = ()
     promises: tuple[Promise, ...] = ()
     beside: str = ""
+    stands: bool = False
 
     @property
     def changed(self) -> bool:
         """True when the tool would write a different text."""
-        return self.error is None and self.new_text != self.old_text
+        return self.error is None and self.new_text != self.old_text and not self.stands
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,9 @@ def deliver(outcomes: Iterable[Outcome], sink: Sink) -> Iterator[FileResult | Sk
         if outcome.source is not None and result.error is None:
             try:
                 old = outcome.source.encode()
-                sink.take(outcome, old, _new_bytes(outcome.source, result))
+                new = _new_bytes(outcome.source, result)
+                result = replace(result, stands=not sink.whole and _stands(outcome, new))
+                sink.take(outcome, old, new)
             except (SinkError, WriteError, SourceError) as error:
                 result = replace(result, error=str(error))
         yield result if outcome.skipped is None else outcome.skipped
@@ -111,6 +113,14 @@ def beside(outcome: Outcome) -> Path | None:
     """The file that the new text goes to where the input stays as it is."""
     name = outcome.result.beside
     return outcome.found.path.with_name(Path(name).name) if name else None
+
+
+def _stands(outcome: Outcome, new: bytes) -> bool:
+    """Whether the file beside the input has this text already."""
+    target = beside(outcome)
+    with suppress(OSError):
+        return target is not None and target.read_bytes() == new
+    return False
 
 
 class Nowhere:
@@ -170,7 +180,7 @@ class ToPatch:
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
         """Append the change of the file."""
-        if new == old:
+        if new == old or _stands(outcome, new):
             return
         target = beside(outcome)
         before = old if target is None else target.read_bytes() if target.exists() else None

@@ -165,3 +165,35 @@ def test_parameters_hide_module_names() -> None:
 def test_names_that_live_at_run_time() -> None:
     kernels = file("m, n", 'k = T.symbolic("k")', 's = T.symbolic("s")\n', "factory(s, 8)\nfactory(4, 4)")
     assert runtime_names(kernels, kernels.located[0]) == {"k", "s", "m"}
+
+
+@pytest.mark.parametrize(
+    ("made", "shape"),
+    [
+        ("torch.randn(6, 8)", (6, 8)),
+        ("torch.zeros((6, 8), dtype=torch.float16, device='npu')", (6, 8)),
+        ("torch.empty(size=[2 * 3, 8]).to('npu')", (6, 8)),
+        ("torch.randint(0, 9, (6, 8)).float()", (6, 8)),
+        ("torch.full((6, 8), 9)", (6, 8)),
+        ("torch.randn_like(torch.ones(6, 8))", (6, 8)),
+        ("torch.rand(*torch.ones(6, 8).shape)", (6, 8)),
+        ("torch.randn(k, 8)", (None, 8)),
+        ("torch.randn(6, 8).T", None),
+        ("torch.randn(6, 8)[:4]", None),
+        ("make(6, 8)", None),
+    ],
+)
+def test_sizes_of_tensors(made: str, shape: tuple[int | None, ...] | None) -> None:
+    """Whatever asks for them; ``k`` is not known."""
+    known = [{name: size for name, size in zip("mn", shape or (), strict=False) if size is not None}]
+    for given in ("x.shape[0], x.shape[1]", "x.size(0), x.shape[-1]", "*x.shape", "*x.size()"):
+        calls = f"import torch\ndef run(x):\n    return factory({given})(x)\nrun({made})\n"
+        assert values("m, n", calls=calls) == known, given
+    unpacked = f"import torch\ndef run(x):\n    m, n = x.shape\n    return factory(m, n)(x)\nrun({made})\n"
+    assert values("m, n", calls=unpacked) == known
+
+
+def test_number_of_elements() -> None:
+    calls = "import torch\ndef run(x):\n    return factory(x.numel(), x.dim())(x)\nrun(torch.ones(6, 8, 2))\n"
+    assert values("m, n", calls=calls) == [{"m": 96, "n": 3}]
+    assert values("m, n", calls=calls.replace("6, 8", "6, k")) == [{"n": 3}]

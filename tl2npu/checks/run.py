@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from tl2npu.checks import npuir
+from tl2npu.checks import blocks, npuir
 from tl2npu.checks.cross_core import cores, hand_overs, host, kept, pipelines, races
 from tl2npu.checks.language import front_end, gpu_names, leftovers, self_check, signatures
 from tl2npu.checks.memory_plan import fitting, sharing
@@ -65,6 +65,7 @@ CHECKS: tuple[Check, ...] = (
     intrinsics.check,
     generated.check,
     floors.check,
+    blocks.check,
 )
 """Every family; the order does not matter."""
 
@@ -77,6 +78,7 @@ EXPERT_CHECKS: tuple[Check, ...] = (
     missing_operators.check,
     signatures.check,
     front_end.check,
+    blocks.check,
 )
 """Of a kernel in Expert mode."""
 

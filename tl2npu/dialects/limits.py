@@ -26,6 +26,7 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL814": "R-SCOPEKEEP, R-MIXFLAG, R-ORDER0: E46, #1825",
         "TL815": "facts 5: g5_th128, g5_2d, g5_nonpu",
         "TL816": "facts 2: g8_cv_nocvsync; #1825",
+        "TL817": "#666: error 107000 at launch",
         "TL820": "facts 1: g1_b_odd, g1_b_odd9; E1",
         "TL821": "facts 1: g1_b_one, g1_b_rowsl, g1_a_1n; E2, E3c, #1800",
         "TL822": "facts 1: g1_a, g1_i_2, g3b_ubscalar_t2; E3, E3b",

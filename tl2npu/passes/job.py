@@ -68,7 +68,8 @@ class Job:
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
     to their sums as late as may be. ``in_turns``: the cores are to take turns, without stages; ``staged``: a loop over
     both has some. ``spends``: tiles may be added to save time (products of zeros that order the cores and start sums,
-    tiles for columns of tensors); ``has_spent``: some were.
+    tiles for columns of tensors); ``has_spent``: some were. ``loops``: a block may do several tasks;
+    ``has_looped``: it does.
     ``forks``: where memory (``"memory"``) and stages (``"stages"``) first matter.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
@@ -91,6 +92,8 @@ class Job:
     staged: bool = False
     spends: bool = True
     has_spent: bool = False
+    loops: bool = True
+    has_looped: bool = False
     forks: dict[str, Fork] = field(default_factory=dict)
     users: Users | None = None
     targets: tuple[object, ...] | None = None

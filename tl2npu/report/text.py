@@ -79,7 +79,8 @@ class TextReport:
                 lines += self._changes(entry.changes_of(kernel))
         if entry.beside is not None and entry.error is None:
             name = PurePath(entry.beside).name
-            lines += self._wrapped(f"{entry.path}: the result goes to {name}, this file stays as it is", "", {})
+            where = f"goes to {name}, this file stays as it is" if entry.changed else f"is in {name} already"
+            lines += self._wrapped(f"{entry.path}: the result {where}", "", {})
         return lines
 
     def _error(self, entry: Entry) -> list[str]:

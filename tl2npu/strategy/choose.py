@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tl2npu.checks import blocks
 from tl2npu.checks.subject import Finding
 from tl2npu.codes import ROW_SPLIT
 from tl2npu.kernel.blocked import Blocked
@@ -27,16 +28,19 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
     if not kind.is_rewritten or start.options.target == "npuir":
         return _authors(Case(start, kind, suppressions))
     tried = memory.best(Case(start, kind, suppressions), _rewritten)
-    if not start.options.fixed_core or (tried[-1].reached and len(tried) == 1):
+    if not tried[0].job.has_looped or (tried[-1].reached and len(tried) == 1):
         return tried
-    by_block = replace(start, options=replace(start.options, fixed_core=False))
-    found = memory.best(Case(by_block, kind, suppressions), _rewritten)
-    if not found[-1].reached or (tried[-1].reached and len(found) == len(tried)):
+    by_block = memory.best(Case(replace(start, loops=False), kind, suppressions), _rewritten)
+    why, blocked = tried[0].blocked, by_block[-1].blocked
+    if blocked is not None and not tried[-1].reached and by_block[-1].by is blocks.check and why is not None:
+        text = f"{blocked.message}, and in a loop over tasks {why.code} {why.message}"
+        return [*tried[:-1], replace(by_block[-1], blocked=replace(blocked, message=text))]
+    if blocked is not None or (tried[-1].reached and len(by_block) == len(tried)):
         return tried
-    if (why := tried[0].blocked) is not None:
+    if why is not None:
         text = f"kept a block for each task: in a loop over tasks {why.code} {why.message}"
-        found[-1].job.note("TL620", start.located.node, text)
-    return found
+        by_block[-1].job.note("TL620", start.located.node, text)
+    return by_block
 
 
 def _authors(case: Case) -> list[Attempt]:

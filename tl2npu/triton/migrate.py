@@ -23,7 +23,7 @@ from tl2npu.triton.a5.reader import AscendReader, is_ascend
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
-from tl2npu.triton.host.held import bookkeeping
+from tl2npu.triton.host.held import Unneeded, bookkeeping
 from tl2npu.triton.host.rewrite import (
     Launched,
     Splice,
@@ -38,6 +38,7 @@ from tl2npu.triton.host.rewrite import (
 )
 from tl2npu.triton.host.source import TritonFile, functions, parse
 from tl2npu.triton.host.variants import LIMIT, Choice, Tree, asked_behind, leaves, stable
+from tl2npu.triton.host.wrapped import unused_names
 from tl2npu.triton.read.kernel import read
 from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.refused import Refused, Undecided
@@ -133,13 +134,19 @@ class _Translation:
                 continue
             self.splices += splices
             gone.add(name)
+        for node in self.file.unread:
+            text = f"`{node.name}` runs as a kernel, and nothing that is read makes it one"
+            outcomes.append(Outcome(node.name, node.lineno, diagnostic("TL560", node.lineno, text, node.name)))
         if not gone:
             return Translated(self.text, tuple(outcomes))
         self.splices += self.device_functions(gone)
         self.splices += filter(None, map(self.branches, self.file.chosen))
         self.splices = list(dict.fromkeys(self.splices))  # a statement may serve two kernels
         device = {n.id for f in self.file.jitted.values() for n in ast.walk(f) if isinstance(n, ast.Name)}
-        return Translated(with_imports(spliced(self.text, self.splices), self.alias, device), tuple(outcomes))
+        text = spliced(self.text, self.splices)
+        left = [Unneeded(stmt, last=False) for stmt in unused_names(text, self.file.source.aliases)]
+        text = spliced(text, without(text, left))
+        return Translated(with_imports(text, self.alias, device), tuple(outcomes))
 
     def kernel(self, name: str, node: ast.FunctionDef, tuned: Tuning) -> tuple[list[Splice], list[Diagnostic]]:
         """The edits for one kernel and its launches, and what is worth a note."""
@@ -176,6 +183,8 @@ class _Translation:
                 self.arms[id(site.stmt)] = "\n".join(_lines(tree, "    "))
             else:
                 edits += part
+        if name in self.file.made:
+            edits += without(self.text, [Unneeded(self.file.made[name], last=False)])
         first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
         factories = [self.named(text, name, kernel) for text, kernel in texts.items()]
         edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), "\n\n\n".join(factories)))

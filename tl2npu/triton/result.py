@@ -23,6 +23,8 @@ _BY_SIZE = frozenset({"TL700", "TL801"})
 """Why a kernel may be refused with one configuration of ``autotune`` and not with another."""
 _MOST = 8
 """Configurations of ``autotune`` that are tried for one kernel."""
+_ALSO = frozenset({"TL620"})
+"""Notes of the second half that say more than that it was done."""
 _LINE = re.compile(r"(\bTL\d+) line \d+")
 """A line of the translation, which nobody sees, in a reason."""
 
@@ -112,7 +114,8 @@ def check_triton(result: FileResult, options: Options) -> FileResult:
     if result.error is not None or result.old_text is None:
         return result
     kernels, found = list(result.kernels), list(result.diagnostics)
-    for name, node in parse(result.old_text).kernels.items():
+    file = parse(result.old_text)
+    for name, node in [*file.kernels.items(), *((node.name, node) for node in file.unread)]:
         if options.selects(result.path, name):
             kernels.append(KernelResult(name, node.lineno, "triton", "none", "unchanged", "Triton", ("TL501",)))
             said = diagnostic("TL501", node.lineno, f"`{name}` is a Triton kernel, which has not been checked", name)
@@ -164,7 +167,7 @@ def _result(path: str, old: str, done: FileResult, translated: Translated, homes
     for item in done.diagnostics:
         if item.kernel in others or item.line in same:
             diagnostics.append(replace(item, line=same.get(item.line, 1)))
-        elif item.severity == "warning":
+        elif item.severity == "warning" or item.code in _ALSO:
             diagnostics.append(homes.moved(item))
     changes = [replace(item, line=same.get(item.line, 1)) for item in done.changes if item.kernel in others]
     for outcome in translated.kernels:

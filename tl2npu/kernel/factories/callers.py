@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.factories.command_line import CommandLine
-from tl2npu.kernel.factories.concrete import UNKNOWN, Known, Unknown, evaluate, run
+from tl2npu.kernel.factories.concrete import UNKNOWN, Known, run, value_of
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.factories.tunings import Config, configs_of
@@ -148,10 +148,7 @@ def _bind_defaults(node: cst.FunctionDef, module: Known, names: Names) -> Known:
 
 
 def _try(name: str, node: cst.BaseExpression, into: Known, known: Known, names: Names) -> None:
-    try:
-        into[name] = evaluate(node, known, names)
-    except Unknown:
-        into[name] = UNKNOWN
+    into[name] = value_of(node, known, names)
 
 
 _LATER = cst.Arg(cst.Name("later"), star="**")
@@ -180,7 +177,12 @@ def _bind(node: cst.FunctionDef, args: Sequence[cst.Arg], tuned: Set[str], modul
     order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
     position = 0
     for arg in args:
-        if arg.star == "*":
+        shape = value_of(arg.value, module, names) if arg.star == "*" else None
+        if isinstance(shape, tuple):
+            for value in shape[: len(order) - position]:
+                bound[order[position]] = value
+                position += 1
+        elif arg.star == "*":
             position = len(order)
         elif arg.star:
             continue

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.triton.host.evidence import Call, Evidence
+from tl2npu.triton.host.methods import applied, bound
 from tl2npu.triton.host.tensors import HostTensors
 from tl2npu.triton.host.torch_names import (
     DTYPES,
     LIKE,
     MAKERS,
-    OWN,
     SAME,
     SAME_MORE,
     assigned,
@@ -89,7 +89,11 @@ class HostExpressions(HostTensors):
     @property
     def owner(self) -> str:
         """The class whose method the function is; empty without."""
-        names = (name for name, node in self.functions.items() if node is self.function)
+        return self.class_of(self.function)
+
+    def class_of(self, function: ast.FunctionDef | None) -> str:
+        """The class whose method a function is; empty without."""
+        names = (name for name, node in self.functions.items() if node is function)
         return next((name.rpartition(".")[0] for name in names if "." in name), "")
 
     def same(self, value: HostValue, name: str) -> HostValue:
@@ -402,7 +406,7 @@ class HostExpressions(HostTensors):
         if function is None or not all(isinstance(self.eval(arg), tuple) for arg in stars):
             return
         params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-        params = params[1:] if params[:1] and params[0] in OWN else params
+        params = params[self.unpassed(node.func, function) :]
         if all(word.arg is not None for word in node.keywords):
             given = {**dict(zip(params, args, strict=False)), **{word: words[word] for word in words if word}}
             place = node.lineno, node.col_offset, *sorted(self.types.items())
@@ -442,6 +446,13 @@ class HostExpressions(HostTensors):
             text = ast.unparse(func)
             names = [text, f"{text}.__init__"]
         return next((self.functions[name] for name in names if name in self.functions), None)
+
+    def unpassed(self, func: ast.expr, function: ast.FunctionDef) -> int:
+        """How many first parameters of a function a call by this name does not give."""
+        owner, text = self.class_of(function), ast.unparse(func)
+        if function.name == "forward" and text in self.functions and text.rpartition(".")[2] != "forward":
+            return applied(function, owner, self.functions)  # `Class.apply`, or a name for it
+        return bound(function, owner, instance=text not in self.functions)
 
     def shown(self, function: ast.FunctionDef, given: Mapping[str, HostValue]) -> Call:
         """What a call shows of the parameters of a function."""
