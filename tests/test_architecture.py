@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},
     "files": {"source"},
-    "toolchain": {"devices", "dialects"},
+    "toolchain": {"devices", "dialects", "source"},
     "simulator": {"devices", "dialects"},
     "interpreter": {"devices", "simulator", "verified"},
     "verified": {"results"},
