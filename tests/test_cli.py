@@ -158,6 +158,31 @@ def test_output_to_a_file_and_to_a_directory() -> None:
         assert call("migrate", *wrong).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("a/k.py b/k.py c/k.py", "a/k.py b/k.py c/k.py"),
+        ("t/a/k.py t/a/m.py", "k.py m.py"),
+        ("t/a/k.py ./t/../t/b/c/k.py t/k.py", "a/k.py b/c/k.py k.py"),
+        ("a b", "a/k.py b/k.py"),
+        ("a t/b", "a/k.py t/b/c/k.py"),
+        ("a a/k.py", "k.py"),
+        ("t", "a/k.py a/m.py b/c/k.py k.py"),
+        ("t/a/k.py", "k.py"),
+    ],
+)
+def test_output_of_several_paths_keeps_the_tree(given: str, written: str) -> None:
+    for name in ("a/k.py", "b/k.py", "c/k.py", "t/k.py", "t/a/k.py", "t/a/m.py", "t/b/c/k.py"):
+        file(name, KERNEL + f"# {name}\n")
+    Path("out").mkdir()
+    done = call("migrate", *given.split(), "-o", "out")
+    assert done.exit_code == 0, done.output
+    new = sorted(path.relative_to("out").as_posix() for path in Path("out").rglob("*.py"))
+    assert " ".join(new) == written
+    for name in new:
+        assert Path("out", name).read_text().rstrip().endswith(f"{name}")
+
+
 def test_dirty_files_need_allow_dirty() -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     path = file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -132,6 +133,7 @@ def migrate(
 
 
 def _sink(asked: Request, diff: bool, check: bool, output: Path | None) -> Sink:
+    from tl2npu.config import common_directory
     from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
 
     if diff:
@@ -140,7 +142,8 @@ def _sink(asked: Request, diff: bool, check: bool, output: Path | None) -> Sink:
         return Nowhere()
     if output is not None:
         several = len(asked.paths) != 1 or asked.paths[0].is_dir()
+        base = common_directory([Path(os.path.abspath(path)) for path in asked.paths])  # noqa: PTH100
         if several and (output.is_file() or output.suffix in (".py", ".ipynb")):
             raise click.UsageError("several files need a directory as output")
-        return ToPlace(output, several or output.is_dir())
+        return ToPlace(output, several or output.is_dir(), base)
     return ToStream(sys.stdout.buffer) if asked.is_stdin else ToFiles(asked.settings.allow_dirty)
