@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from tl2npu.checks import npuir
-from tl2npu.checks.cross_core import cores, hand_overs, host, kept, pipelines, races
+from tl2npu.checks.cross_core import cores, flags, hand_overs, host, kept, pipelines, races, unordered
 from tl2npu.checks.language import front_end, gpu_names, leftovers, self_check, signatures
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.operators import (
@@ -42,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     outside.check,
     hand_overs.check,
     races.check,
+    unordered.check,
     self_check.check,
     cores.check,
     parallel.check,
@@ -70,29 +71,16 @@ CHECKS: tuple[Check, ...] = (
 )
 """Every family; the order does not matter."""
 
-EXPERT_CHECKS: tuple[Check, ...] = (
-    self_check.check_leftover_sync,
-    in_place.check,
-    missing_operators.check,
-    signatures.check,
-    front_end.check,
-)
-"""Of a kernel in Expert mode."""
-
-
 def check_kernel(subject: Subject) -> list[Finding]:
     """What is wrong with a Developer-mode kernel, in text order, each finding once.
 
     A kernel for AscendNPU IR has checks of its own.
-    A kernel in Expert mode is judged by :data:`EXPERT_CHECKS`: the other checks assume that the automatic passes run.
     A prim_func without a launch has no findings.
     """
     if subject.kernel.launch is None:
         return []
     if subject.kernel.dialect == "npuir" or subject.options.target == "npuir":
         return _findings(subject, npuir.CHECKS)
-    if subject.is_expert:
-        return _findings(subject, EXPERT_CHECKS)
     return _findings(subject, CHECKS)
 
 
@@ -104,7 +92,7 @@ def check_as_it_stands(subject: Subject) -> list[Finding]:
     """
     launch = subject.kernel.launch
     if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
-        found = [*check_kernel(subject), *_findings(subject, (doubled.check,))]
+        found = [*check_kernel(subject), *_findings(subject, (doubled.check, flags.check))]
         return [replace(f, severity=f.as_it_stands) if f.as_it_stands is not None else f for f in found]
     text = "this is a GPU kernel: `is_npu=True` is missing (try `tl2npu migrate`)"
     return [Finding("TL815", launch.call, text)]

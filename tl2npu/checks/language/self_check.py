@@ -22,6 +22,7 @@ from tl2npu.results import Severity
 from tl2npu.source.tree import names_in
 
 _EXPLICIT = {"alloc_L1": "alloc_shared", "alloc_ub": "alloc_shared", "alloc_L0C": "alloc_fragment"}
+_IN_CORE = ("set_flag", "wait_flag", "barrier_all", "pipe_barrier")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -42,7 +43,12 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def check_leftover_sync(subject: Subject) -> Iterator[Finding]:
-    """TL814: the automatic passes and manual ones do not mix. Names the first statement of each kind."""
+    """TL814: who divides the work between the cores, the author or COMBINE? Names the first statement of each kind.
+
+    The other passes take scopes, barriers and flags as they are (``ascend_sync_insert.cc``, ``resource_scope``).
+    """
+    if not subject.is_on(COMBINE):
+        return
     seen: set[str] = set()
     for placed in subject.statements:
         stmt = placed.stmt
@@ -128,7 +134,8 @@ def _check_configs(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
         return
     node = compiled[0].kwargs.get("pass_configs") or compiled[0].node
     crossing = bool(found) or bool(kept(subject.kernel))
-    needed = [SYNC]
+    by_hand = any(isinstance(p.stmt, Sync) and p.stmt.op.name in _IN_CORE for p in subject.statements)
+    needed = [] if by_hand else [SYNC]
     if subject.is_mixed:
         needed.append(COMBINE)
     if crossing:
