@@ -9,7 +9,7 @@ import libcst as cst
 
 from tl2npu.checks import npuir
 from tl2npu.checks.cross_core import cores, flags, hand_overs, host, kept, pipelines, races, unordered
-from tl2npu.checks.language import front_end, gpu_names, leftovers, self_check, signatures
+from tl2npu.checks.language import front_end, gpu_names, leftover_sync, leftovers, self_check, signatures
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.operators import (
     alignment,
@@ -44,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     races.check,
     unordered.check,
     self_check.check,
+    leftover_sync.check,
     cores.check,
     parallel.check,
     gather.check,

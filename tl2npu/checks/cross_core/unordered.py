@@ -7,14 +7,15 @@ COMBINE divides the work (``src/transform/ascend_combinecv.cc``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 
 from tl2npu.checks.cross_core.channels import on_chip
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
 from tl2npu.kernel.flags.clocks import Conflict, Run, Stuck
 from tl2npu.kernel.flags.parts import GiveUp
-from tl2npu.kernel.model import Copy, Op, ScopeBlock, Side, Stmt, Sync
+from tl2npu.kernel.model import Branch, Copy, Loop, Op, ScopeBlock, Side, Stmt, Sync
 
 _CALLERS = 2
 _CORES = {Side.CUBE: "cube core", Side.VECTOR: "vector cores"}
@@ -30,23 +31,50 @@ def check(subject: Subject) -> Iterator[Finding]:
     crossing = subject.is_mixed and not (combined and subject.is_on(CV_SYNC))
     if not manual or (pipes and not crossing) or (subject.is_mixed and not scopes and not combined):
         return
-    if on_chip(subject):
+    if on_chip(subject) or (combined and subject.is_mixed and any(map(_is_pipeline, subject.kernel.walk()))):
         return
     cores = tuple(side for side in _CORES if side in subject.sides)
     told: set[tuple[int, str]] = set()
-    for values in subject.every_value[:_CALLERS]:
-        run = Run(subject.kernel, subject.located.evaluator, values, not pipes, scopes, cores)
+    for values, vid in product(subject.every_value[:_CALLERS], _vector_cores(subject)):
+        run = Run(subject.kernel, subject.located.evaluator, values, not pipes, scopes, cores, vid)
         try:
             run.go()
         except GiveUp:
             return
         for conflict in run.conflicts:
             key = (id(conflict.second.stmt), conflict.second.touch.buffer.name)
-            if key not in told and (crossing or conflict.first.side is conflict.second.side):
+            one_core = conflict.first.side is conflict.second.side
+            if key not in told and (one_core or (crossing and run.crosses)) and not _has_versions(subject, conflict):
                 told.add(key)
                 yield _of(conflict)
-        if crossing and run.exact:
-            yield from map(_stuck, run.stuck)
+        for stuck in run.stuck if crossing and run.exact else ():
+            if (id(stuck.stmt), "") not in told:
+                told.add((id(stuck.stmt), ""))
+                yield _stuck(stuck)
+
+
+def _vector_cores(subject: Subject) -> Iterable[int]:
+    """Both where a condition tells them apart."""
+    vid = subject.kernel.vid
+    branches = (stmt for stmt in subject.kernel.walk() if isinstance(stmt, Branch))
+    return (0, 1) if vid and any(vid in stmt.cond.sym.variables() for stmt in branches) else (0,)
+
+
+def _is_pipeline(stmt: Stmt) -> bool:
+    return isinstance(stmt, Loop) and stmt.kind == "pipelined"
+
+
+def _has_versions(subject: Subject, conflict: Conflict) -> bool:
+    """Both in one ``T.Pipelined``: the compiler may give each turn a tile of its own, and changes their order."""
+    if conflict.is_read:
+        return False
+    loops = [
+        {id(parent) for parent in placed.parents if _is_pipeline(parent)}
+        for stmt in (conflict.first.stmt, conflict.second.stmt)
+        for placed in subject.statements
+        if placed.stmt is stmt
+    ]
+    return bool(set.intersection(*loops)) if loops else False
 
 
 def _of(conflict: Conflict) -> Finding:

@@ -22,6 +22,7 @@ from tl2npu.kernel.flags.terms import Condition, Terms, Unknown, value
 from tl2npu.kernel.model import (
     Branch,
     Buffer,
+    Copy,
     Inlined,
     Kernel,
     Loop,
@@ -45,6 +46,7 @@ _KEPT = 40
 _NUMBER = {name: number for number, name in enumerate(PIPES)}
 _CORES = (Side.CUBE, Side.VECTOR)
 _MIXED = 2
+_EVER = 1 << 30
 _LANES = "T.Parallel"
 """In a turn: all values of some variables at once, of which the first stands for all."""
 
@@ -113,7 +115,10 @@ def _overlap(left: tuple[Sym, Sym | None], right: tuple[Sym, Sym | None]) -> boo
 
 @dataclass(eq=False)
 class Run:
-    """One block. ``pipes``: the pipes of a core run side by side, otherwise only the cores do."""
+    """One block. ``pipes``: the pipes of a core run side by side, otherwise only the cores do.
+
+    ``crosses``: the flags between the cores could be followed; ``exact``: so could every condition and loop.
+    """
 
     kernel: Kernel
     evaluator: Evaluator
@@ -121,11 +126,13 @@ class Run:
     pipes: bool
     scopes: bool
     cores: tuple[Side, ...]
+    vid: int = 0
     conflicts: list[Conflict] = field(default_factory=list)
     stuck: list[Stuck] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        launch = {name: 0 for name in (self.kernel.cid, self.kernel.vid) if name is not None}
+        named = {self.kernel.cid: 0, self.kernel.vid: self.vid}
+        launch = {name: number for name, number in named.items() if name is not None}
         loops = frozenset(n for s in self.kernel.walk() if isinstance(s, Loop) for r in s.ranges for n in r.var.names)
         self.terms = Terms(self.evaluator, loops, frozenset(), {**self.values, **launch})
         self.numbers = {**self.values, **launch}
@@ -137,7 +144,8 @@ class Run:
         self.crossing: dict[Hashable, deque[tuple[Clock, Sync]]] = defaultdict(deque)
         self.history: dict[Buffer, list[Seen]] = defaultdict(list)
         self.steps = self.loads = 0
-        self.exact = True
+        self.exact = self.crosses = True
+        self.doubtful: set[tuple[str, ...]] = set()
         self.shared = _exchanged(self.kernel)
         self.known: dict[tuple[int, tuple[int | None, ...]], list[tuple[Touch, Part]]] = {}
 
@@ -206,9 +214,23 @@ class Run:
             yield from self._block(stmt.then if holds else stmt.orelse, side, turn, arms)
             return
         self.exact = False
+        self._doubt(stmt)
         now = tuple(turn.items())
         for arm, body in ((True, stmt.then), (False, stmt.orelse)):
             yield from self._block(body, side, turn, arms | {(id(stmt), arm, now)})
+
+    def _doubt(self, stmt: Branch) -> None:
+        """Flags that an arm sets and does not wait for: whether their waits order anything cannot be told."""
+        for arm in (stmt.then, stmt.orelse):
+            counts: dict[tuple[str, ...], int] = defaultdict(int)
+            for sync in (inner for inner in walk(arm) if isinstance(inner, Sync)):
+                name = sync.op.name
+                if name.endswith("_cross_flag"):
+                    self.crosses = False
+                elif name in ("set_flag", "wait_flag"):
+                    pipes = (self._pipe(sync, "src"), self._pipe(sync, "dst"), sync.text("eventId"))
+                    counts[pipes] += 1 if name == "set_flag" else -1
+            self.doubtful |= {pipes[:2] for pipes, count in counts.items() if count}
 
     def _loop(
         self, stmt: Loop, side: Side, turn: dict[str, int | None], arms: frozenset[tuple[int, bool, Hashable]]
@@ -289,6 +311,7 @@ class Run:
             self.known[key] = [
                 (touch, self._at(touch.part, turn))
                 for touch in touches_of(stmt, parallel)
+                if not (isinstance(stmt, Op) and stmt.op.kind is Kind.DEBUG)
                 if touch.buffer.memory is not Memory.GM or touch.buffer in self.shared
             ]
         return self.known[key]
@@ -323,13 +346,22 @@ class Run:
         for earlier in reversed(before):
             if earlier.thread == seen.thread or clock[earlier.thread] >= earlier.time:
                 continue
-            if (seen.touch.writes or earlier.touch.writes) and _clash(earlier, seen):
+            if (seen.touch.writes or earlier.touch.writes) and _clash(earlier, seen) and not self._refills(seen):
                 self.conflicts.append(Conflict(earlier, seen))
                 break
         if seen.touch.writes and not seen.arms:
             before[:] = [earlier for earlier in before if not seen.covers(earlier)]
         if len(before) > _KEPT:
             del before[: len(before) - _KEPT]
+
+    def _refills(self, seen: Seen) -> bool:
+        """A load of what this statement has loaded before, into the same place: no value changes."""
+        stmt = seen.stmt
+        if not isinstance(stmt, Copy) or stmt.src.buffer.memory is not Memory.GM or stmt.src.buffer in self.shared:
+            return False
+        fixed = not any(name in self.terms.loops or "@" in name for name in _names(stmt))
+        writes = [one for one in self.history[seen.touch.buffer] if one.touch.writes]
+        return fixed and bool(writes) and all(one.stmt is stmt for one in writes)
 
     # flags -----------------------------------------------------------------------------------------------------------
 
@@ -346,10 +378,12 @@ class Run:
             self._follow(thread, first)
             if name == "set_flag":
                 self.flags[key].append(list(self.clocks[thread]))
-            elif self.flags[key]:
+            elif self.flags[key] and (src, dst) not in self.doubtful:
                 self._join(thread, self.flags[key].popleft())
-            else:  # it waits for a flag that is set further on: what that one orders is taken as given
-                self.clocks[thread][first + _NUMBER[src]] = 1 << 30
+            else:  # which set it waits for cannot be told, or that is further on: what it orders is taken as given
+                for pipe in range(first, first + self.size):
+                    self._follow(thread, pipe)
+                self.clocks[thread][first + _NUMBER[src]] = _EVER
         elif name == "set_cross_flag":
             pipe = self._pipe(stmt, "pipe")
             thread = first + (_NUMBER.get(pipe, 0) if self.pipes else 0)
@@ -360,9 +394,13 @@ class Run:
             self.crossing[key].append((list(self.clocks[thread]), stmt))
         elif name == "wait_cross_flag":
             key = (side, self._event(stmt, "flag", turn))
-            while not self.crossing[key]:
+            while not self.crossing[key] and self.crosses:
                 yield stmt, key
-            self._join(first, self.crossing[key].popleft()[0])
+            if self.crosses:
+                self._join(first, self.crossing[key].popleft()[0])
+                return
+            for thread in range(len(self.clocks)):
+                self._follow(first, thread)
         elif name == "sync_all":
             raise GiveUp
 
@@ -400,6 +438,10 @@ class Run:
 def _clash(earlier: Seen, seen: Seen) -> bool:
     both = [isinstance(one.stmt, Op) and one.stmt.op.kind is Kind.ATOMIC for one in (earlier, seen)]
     return earlier.stmt is not seen.stmt and not all(both) and seen.meets(earlier)
+
+
+def _names(stmt: Copy) -> set[str]:
+    return {name for dim in (*(stmt.src.dims or ()), *(stmt.dst.dims or ())) for name in dim.lo.variables()}
 
 
 def _other(key: Hashable) -> Side:
