@@ -347,12 +347,18 @@ class Run:
             if earlier.thread == seen.thread or clock[earlier.thread] >= earlier.time:
                 continue
             if (seen.touch.writes or earlier.touch.writes) and _clash(earlier, seen) and not self._refills(seen):
-                self.conflicts.append(Conflict(earlier, seen))
+                late = not seen.touch.writes and any(self._precedes(one, seen) for one in before)
+                self.conflicts.append(Conflict(seen, earlier) if late else Conflict(earlier, seen))
                 break
-        if seen.touch.writes and not seen.arms:
+        if seen.touch.writes and not seen.arms and seen.touch.buffer.memory is not Memory.GM:
             before[:] = [earlier for earlier in before if not seen.covers(earlier)]
         if len(before) > _KEPT:
             del before[: len(before) - _KEPT]
+
+    def _precedes(self, write: Seen, read: Seen) -> bool:
+        """A write of the other core that a read has waited for: what is not in order then comes too early, not late."""
+        waited = self.clocks[read.thread][write.thread] >= write.time
+        return write.touch.writes and waited and write.side is not read.side and read.meets(write)
 
     def _refills(self, seen: Seen) -> bool:
         """A load of what this statement has loaded before, into the same place: no value changes."""
