@@ -8,8 +8,8 @@ from dataclasses import replace
 import libcst as cst
 
 from tl2npu.checks import blocks, npuir
-from tl2npu.checks.cross_core import cores, hand_overs, host, kept, pipelines, races
-from tl2npu.checks.language import front_end, gpu_names, leftovers, self_check, signatures
+from tl2npu.checks.cross_core import cores, flags, hand_overs, host, kept, pipelines, races, unordered
+from tl2npu.checks.language import front_end, gpu_names, leftover_sync, leftovers, self_check, signatures
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.operators import (
     alignment,
@@ -40,7 +40,9 @@ CHECKS: tuple[Check, ...] = (
     outside.check,
     hand_overs.check,
     races.check,
+    unordered.check,
     self_check.check,
+    leftover_sync.check,
     cores.check,
     parallel.check,
     gather.check,
@@ -72,30 +74,17 @@ CHECKS: tuple[Check, ...] = (
 ROW_SPLIT_CHECKS: tuple[Check, ...] = (rows.check, row_ops.check, outside.check)
 """Whether ``threads=2`` splits the rows of every tile as the kernel needs it."""
 
-EXPERT_CHECKS: tuple[Check, ...] = (
-    self_check.check_leftover_sync,
-    in_place.check,
-    missing_operators.check,
-    signatures.check,
-    front_end.check,
-    blocks.check,
-)
-"""Of a kernel in Expert mode."""
-
 
 def check_kernel(subject: Subject) -> list[Finding]:
     """What is wrong with a Developer-mode kernel, in text order, each finding once.
 
     A kernel for AscendNPU IR has checks of its own.
-    A kernel in Expert mode is judged by :data:`EXPERT_CHECKS`: the other checks assume that the automatic passes run.
     A prim_func without a launch has no findings.
     """
     if subject.kernel.launch is None:
         return []
     if subject.kernel.dialect == "npuir" or subject.options.target == "npuir":
         return _findings(subject, npuir.CHECKS)
-    if subject.is_expert:
-        return _findings(subject, EXPERT_CHECKS)
     return _findings(subject, CHECKS)
 
 
@@ -112,7 +101,7 @@ def check_as_it_stands(subject: Subject) -> list[Finding]:
     """
     launch = subject.kernel.launch
     if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
-        found = [*check_kernel(subject), *_findings(subject, (doubled.check,))]
+        found = [*check_kernel(subject), *_findings(subject, (doubled.check, flags.check))]
         return [replace(f, severity=f.as_it_stands) if f.as_it_stands is not None else f for f in found]
     text = "this is a GPU kernel: `is_npu=True` is missing (try `tl2npu migrate`)"
     return [Finding("TL815", launch.call, text)]

@@ -58,5 +58,11 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "use `>> k` or `& (n - 1)`, or add a multiple of the divisor before dividing"),
     ("TL762", "integers-compared-as-floats", "error", "display-only",
      "compare in int32, or cast one side to a type of 16 bits or fewer"),
+    ("TL780", "unordered-read", "error", "display-only",
+     "write `T.set_flag` and `T.wait_flag`, cross-core flags or `T.barrier_all()` between the two"),
+    ("TL781", "unordered-overwrite", "error", "display-only",
+     "write `T.set_flag` and `T.wait_flag`, cross-core flags or `T.barrier_all()` between the two"),
+    ("TL782", "unpaired-cross-core-flag", "error", "display-only",
+     "set each cross-core flag as often as the other core waits for it"),
 )
 # fmt: on
