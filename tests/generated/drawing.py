@@ -173,6 +173,8 @@ class Draws:
         left = self.integer(here, scope, depth - 1)
         op = self.rng.choices(("+", "-", "*", "min", "max", "&", "|", "^", "<<", ">>", "//", "%"), (4, 4, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1))[0]
         right = p.Const(self.rng.choice((1, 2, 3))) if op in ("<<", ">>", "//", "%") else self.integer(here, scope, depth - 1)
+        if isinstance(left, p.Const) and isinstance(right, p.Const):
+            return left
         return p.Bin(op, left, right)
 
     def floating(self, here: Element, scope: Scope, depth: int) -> p.Expr:
@@ -200,7 +202,7 @@ class Draws:
         left, right = self.floating(here, scope, depth - 1), self.floating(here, scope, depth - 1)
         if op == "/":
             right = p.Bin("+", p.Un("abs", right), p.Const(self.rng.choice((0.5, 1.0)))) if self.chance(0.6) else p.Const(self.rng.choice((2.0, 3.0, -4.0)))
-        if self.chance(0.06) and here.vars:
+        if (self.chance(0.06) or isinstance(left, p.Const) and isinstance(right, p.Const)) and here.vars:
             right = self.position(here, scope)
         return p.Bin(op, left, right)
 

@@ -113,6 +113,12 @@ def _int(value: Value) -> int:
     return int(value.value)
 
 
+def _truth(value: Value) -> Value:
+    if value.dtype != BOOL:
+        raise Discard("a number as a truth value")
+    return value
+
+
 def _evaluated(expr: p.Expr, env: dict[str, Value]) -> Value:
     one = np.zeros(1, np.int64)
     got = _Block({}).value(expr, Lane(env, one, np.zeros(1, bool)))
@@ -146,7 +152,7 @@ class _Block:
             for turn in range(_int(self._scalar(s.extent, env))):
                 self.execute(s.body, {**env, s.var: number(turn)})
         elif isinstance(s, p.If):
-            condition = self._scalar(s.condition, env)
+            condition = _truth(self._scalar(s.condition, env))
             if condition.slack > 0:
                 raise Discard("not known which way the block goes")
             self.execute(s.then if condition.value else s.orelse, dict(env))
@@ -271,7 +277,7 @@ class _Block:
             elif isinstance(s, p.Let):
                 lanes.env[s.name] = self.value(s.value, lanes)
             elif isinstance(s, p.If):
-                condition = self.value(s.condition, lanes)
+                condition = _truth(self.value(s.condition, lanes))
                 truth = np.broadcast_to(condition.value != 0, lanes.ids.shape)
                 unsure = np.broadcast_to(condition.slack > 0, lanes.ids.shape)
                 self._lanes(s.then, lanes.of(truth | unsure, unsure))
@@ -365,7 +371,7 @@ class _Block:
         return Value(memory.dtype, memory.value.flat[flat], memory.slack.flat[flat])
 
     def _select(self, e: p.Select, lanes: Lane) -> Value:
-        condition = self.value(e.condition, lanes)
+        condition = _truth(self.value(e.condition, lanes))
         truth = np.broadcast_to(condition.value != 0, lanes.ids.shape)
         unsure = np.broadcast_to(condition.slack > 0, lanes.ids.shape)
         arms = []

@@ -9,7 +9,7 @@ from typing import Any
 from tests.generated import program as p
 
 _EXPRESSIONS = (p.Const, p.Name, p.Ref, p.Bin, p.Un, p.Select, p.Cast)
-_SIZES = (1, 2, 4, 8, 16, 32)
+_SIZES = (4, 8, 16, 32)
 
 
 def shrunk(program: p.Program, shows: Callable[[p.Program], bool], tries: int = 2000) -> p.Program:

@@ -166,6 +166,8 @@ def _whole(op: str, dtype: str, left: Value, right: Value) -> Value:
 
 
 def _logic(op: str, left: Value, right: Value) -> Value:
+    if {left.dtype, right.dtype} != {BOOL}:
+        raise Discard("a number as a truth value")
     a, b = left.value != 0, right.value != 0
     decided = (left.slack == 0) & (a if op == "or" else ~a) | (right.slack == 0) & (b if op == "or" else ~b)
     unsure = ~decided & (left.slack + right.slack > 0)
