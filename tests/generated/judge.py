@@ -91,15 +91,15 @@ def expected_of(program: p.Program, inputs: Mapping[str, np.ndarray]) -> dict[st
     return outputs
 
 
-def judge(program: p.Program, text: str, seed: int = 0, options: Options = DEFAULTS, both: bool = True) -> Verdict:
-    """The verdict of a program, whose text this is. ``both``: also execute the old kernel."""
+def judge(program: p.Program, text: str, seed: int = 0, both: bool = True, options: Options = DEFAULTS) -> Verdict:
+    """The verdict of a program, whose text this is. ``both``: also execute the old kernel, unless it is in Triton."""
     inputs = inputs_of(program, seed)
     try:
         expected = expected_of(program, inputs)
     except Discard as why:
         return Verdict(DISCARDED, str(why))
     try:
-        result = migrate(text, options=options)
+        result = migrate(text, filename="kernel.py", options=options)
     except InputError as error:
         return Verdict(INTERNAL, str(error))
     except Exception:
@@ -159,14 +159,27 @@ def differences(expected: Mapping[str, Value], got: Mapping[str, np.ndarray]) ->
     return OK, ""
 
 
+class _Tensor(np.ndarray):
+    """As much of a torch tensor as the code around a launch asks for."""
+
+    def is_contiguous(self) -> bool:
+        return bool(self.flags.c_contiguous)
+
+    def stride(self, axis: int) -> int:
+        return self.strides[axis] // self.itemsize
+
+
 def outputs_of(program: p.Program, text: str, inputs: Mapping[str, np.ndarray], report: Report) -> dict[str, np.ndarray]:
-    """Run ``kern()`` of a text on copies of the inputs."""
+    """Run ``kern()`` of a text on copies of the inputs, or its ``run`` if there is one."""
     space = load(text, Session(watch=report.observer))
-    kernel: Any = space["kern"]()
     sizes = dict(program.sizes)
     outs = [t for t in program.tensors if t.kind == "out"]
     made = {t.name: np.zeros(tuple(extent_of(e, sizes) for e in t.shape), t.dtype) for t in outs}
     given: list[np.ndarray] = [np.array(inputs[t.name]) for t in program.tensors if t.kind == "in"]
+    if "run" in space:
+        space["run"](*(a.view(_Tensor) for a in (*given, *made.values())))
+        return made
+    kernel: Any = space["kern"]()
     if program.spelled("out_idx", True):
         results: Sequence[np.ndarray] | np.ndarray = kernel(*given)
         listed = [results] if len(outs) == 1 else list(results)

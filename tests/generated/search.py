@@ -36,7 +36,7 @@ def fault(verdict: Verdict) -> str:
 def verdict_of(style: str, seed: int) -> Verdict:
     """The verdict of the program of a seed."""
     program = STYLES[style].draw(seed)
-    return judge(program, STYLES[style].text(program), seed)
+    return judge(program, STYLES[style].text(program), seed, STYLES[style].runs)
 
 
 def reduced(style: str, seed: int, verdict: Verdict, tries: int = 600) -> Finding:
@@ -44,12 +44,12 @@ def reduced(style: str, seed: int, verdict: Verdict, tries: int = 600) -> Findin
     text = STYLES[style].text
 
     def same(program: p.Program) -> bool:
-        got = judge(program, text(program), seed)
+        got = judge(program, text(program), seed, STYLES[style].runs)
         return got.kind == verdict.kind and (not exact or fault(got) == fault(verdict))
 
     exact = verdict.kind not in ("SILENT difference",)
     program = shrunk(STYLES[style].draw(seed), same, tries)
-    final = judge(program, text(program), seed)
+    final = judge(program, text(program), seed, STYLES[style].runs)
     head = [f"{style} {seed}: {final.kind}", *final.detail.strip().split("\n")]
     return Finding(style, seed, final, "".join(f"# {line}\n" for line in head) + text(program))
 
