@@ -30,6 +30,7 @@ from tl2npu.passes.host import parameters, pass_configs, signature
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, unused
 from tl2npu.passes.pipelines.traits import Traits, uses, vid_name
+from tl2npu.passes.plain import compared_types
 from tl2npu.passes.writing import tidy
 
 
@@ -50,6 +51,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
             row_loops.vectorise_beside_gather(job)
             imports.drop_alias(job, alias)
         launch.hide_vid(job, threads)
+    compared_types.convert(job)
     allocations.infer_allocations(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
@@ -65,6 +67,7 @@ def fallback_form(job: Job, kind: Traits) -> None:
     without_sync(job, on_chip=False)
     if kind.exchanges:
         scratch.rename(job)
+    compared_types.convert(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
     if staged:
