@@ -11,6 +11,7 @@ import libcst as cst
 
 from tl2npu.checks.memory_plan.fitting import shortage
 from tl2npu.checks.npuir.edges import overruns
+from tl2npu.checks.operators.starts import behind_leading_axes
 from tl2npu.checks.row_split.evenness import rows_not_even, unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
@@ -23,7 +24,7 @@ from tl2npu.options import Options
 from tl2npu.passes.ascend import allocations_apart
 from tl2npu.passes.gpu import both_cores, gathered_rows, unit_axes
 from tl2npu.passes.gpu.launch import even_rows, grid
-from tl2npu.passes.gpu.memory import renamed
+from tl2npu.passes.gpu.memory import guarded_planes, renamed
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
@@ -218,8 +219,8 @@ def _attempt(
             if form.startswith("developer") and not kind.is_rewritten:
                 _need_something_to_split(start, kind)
             write(job, kind, form)
-        if form == "npuir":
-            _end_with_tensors(job, kind)
+        if before is None or form == "npuir":
+            _end_with_tensors(job, kind, form)
         _need_all_stores(start, job, kind)
     except Blocked as blocked:
         return Attempt(form, job, job.finding(blocked.code, blocked.node, blocked.message), built=False)
@@ -267,9 +268,14 @@ def _need_all_stores(start: Job, job: Job, kind: Traits) -> None:
         raise Blocked("TL902", job.located.node, f"the new kernel would not store `{min(lost)}`, as the old one does")
 
 
-def _end_with_tensors(job: Job, kind: Traits) -> None:
-    """Copies of a kernel that is new to AscendNPU IR end with their tensors, where the calls of the file need it."""
-    if kind.style == "npuir":
+def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
+    """Copies of a kernel that is new to the target end with their tensors, where the compiler does not see to it.
+
+    That of AscendNPU IR never does: they end where the calls of the file need it.
+    """
+    if form != "npuir" and kind.is_rewritten:
+        guarded_planes.guard(job, behind_leading_axes(_subject(job)))
+    if form != "npuir" or kind.style == "npuir":
         return
     found = list(overruns(_subject(job)))
     told: set[str] = set()
