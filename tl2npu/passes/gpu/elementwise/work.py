@@ -53,6 +53,10 @@ class Work:
         """The value as the right side of a statement in the loop; what cannot stand there is computed before."""
         raise NotImplementedError
 
+    def picked(self, value: Expr) -> Expr | None:
+        """Elements in another order that change along one of two axes only: once, into a vector."""
+        raise NotImplementedError
+
     def forget_names(self) -> None:
         """Names of numbers that were bound where not everything that follows sees them."""
         self._bound = {}
