@@ -130,3 +130,14 @@ def types_of(value: Expr, target: Operand) -> set[str]:
 def one_name(name: str) -> str:
     """One name for each element type."""
     return "float32" if name == "float" else name
+
+
+def all_broadcast(store: ParallelStore) -> bool:
+    """Every operand is a vector of the rows or of the columns: each becomes a tile before."""
+    if store.outer is None:
+        return False
+    variables = (store.outer.var, store.inner.var)
+    return all(
+        len(load.buffer.shape) == 1 and load.dims is not None and load.dims[0].lo in variables
+        for load in store.value.loads
+    )
