@@ -13,6 +13,7 @@ from tl2npu.checks.language import front_end, gpu_names, leftovers, self_check, 
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.operators import (
     alignment,
+    arguments,
     copies,
     element_types,
     floors,
@@ -48,6 +49,7 @@ CHECKS: tuple[Check, ...] = (
     gather.check,
     copies.check,
     alignment.check,
+    arguments.check,
     element_types.check,
     in_place.check,
     missing_operators.check,
@@ -76,6 +78,7 @@ EXPERT_CHECKS: tuple[Check, ...] = (
     missing_operators.check,
     signatures.check,
     front_end.check,
+    arguments.check,
 )
 """Of a kernel in Expert mode."""
 
