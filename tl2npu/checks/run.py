@@ -21,6 +21,7 @@ from tl2npu.checks.language import (
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.operators import (
     alignment,
+    arguments,
     copies,
     element_types,
     extents,
@@ -58,6 +59,7 @@ CHECKS: tuple[Check, ...] = (
     gather.check,
     copies.check,
     alignment.check,
+    arguments.check,
     element_types.check,
     extents.check,
     values.check,

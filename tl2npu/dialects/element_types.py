@@ -64,10 +64,16 @@ OPERATORS: Mapping[str, tuple[str, frozenset[str]]] = MappingProxyType(
 """
 
 
-ALIKE = frozenset(
-    f"tile.{name}" for name in "add sub mul max min div exp ln abs reciprocal sqrt rsqrt sigmoid silu relu".split()
+_SAME = "add sub mul max min div exp ln abs reciprocal sqrt rsqrt sigmoid silu relu leaky_relu"
+ALIKE: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys((f"tile.{name}" for name in _SAME.split()), ""),
+        "tile.compare": "dst",
+        "tile.select": "selMask",
+    }
 )
-"""Operators whose tiles have one element type: the instructions have one type for all operands (``Add<T>``)."""
+"""Operators whose tiles have one element type, and the operand that is a mask: the instructions have one type for all
+others (``Add<T>``)."""
 
 
 def takes(name: str, dtype: str, mode: str = "") -> bool:
