@@ -31,7 +31,11 @@ class Halves(Text):
         self.loops: list[str] = []
         self.side = "CV"
         pairs = [(s.source.buffer, s.target.buffer) for s in p.nodes(self.launch.body) if isinstance(s, p.Copy)]
-        self.transfers = [pair for pair in dict.fromkeys(pairs) if all(n in self.tiles for n in pair) and len({self._core(n) for n in pair}) > 1]
+        self.transfers = [
+            pair
+            for pair in dict.fromkeys(pairs)
+            if all(n in self.tiles for n in pair) and len({self._core(n) for n in pair}) > 1
+        ]
 
     def _core(self, name: str) -> str:
         return "C" if self.tiles[name].kind in ("l1", "l0c") else "V"
@@ -49,13 +53,19 @@ class Halves(Text):
         jit += [f"workspace_idx={[len(tensors) + n for n in range(len(self.transfers))]}"] if self.transfers else []
         jit += ["pass_configs=pass_configs"] if keys else []
         lines = ["import tilelang", "import tilelang.language as T", ""]
-        lines += ["pass_configs = {", *(f"    tilelang.PassConfigKey.{key}: True," for key in keys), "}", ""] if keys else []
+        lines += (
+            ["pass_configs = {", *(f"    tilelang.PassConfigKey.{key}: True," for key in keys), "}", ""] if keys else []
+        )
         arguments = [f"{n}={v}" for n, v in self.program.sizes if n not in self.literal]
         lines += ["", f"@tilelang.jit({', '.join(jit)})", f"def kern({', '.join(arguments)}):"]
         whole = self.expr(p.Name("BM"))
         lines += [f"    half = {whole} // 2"] if self.program.spelled("half") == "half" else []
         lines += ["    VEC_NUM = 2"] if self.program.spelled("half") == "VEC_NUM" else []
-        counts = [f"T.ceildiv({self.plain(e.left)}, {self.plain(e.right)})" for _, e in self.launch.blocks if isinstance(e, p.Bin)]
+        counts = [
+            f"T.ceildiv({self.plain(e.left)}, {self.plain(e.right)})"
+            for _, e in self.launch.blocks
+            if isinstance(e, p.Bin)
+        ]
         if len(counts) > 1:
             lines.append(f"    n_num = {counts[1]}")
             counts[1] = "n_num"
@@ -77,7 +87,9 @@ class Halves(Text):
         """Two slots in turn, for a transfer within a loop."""
         pair = self.transfers[number]
         loops = [s for s in self.launch.body if isinstance(s, p.For)]
-        inside = any(isinstance(s, p.Copy) and (s.source.buffer, s.target.buffer) == pair for loop in loops for s in loop.body)
+        inside = any(
+            isinstance(s, p.Copy) and (s.source.buffer, s.target.buffer) == pair for loop in loops for s in loop.body
+        )
         return inside and bool(self.program.spelled("parity"))
 
     def _body(self) -> list[str]:
@@ -91,7 +103,9 @@ class Halves(Text):
             if tile.kind == "ub":
                 shape[0] = self.half
                 shape += ["1"] if len(shape) == 1 and self.program.spelled("column") else []
-            lines.append(f"{tile.name} = T.alloc_{_ALLOC[tile.kind]}(({', '.join(shape)}{',' if len(shape) == 1 else ''}), {tile.dtype!r})")
+            lines.append(
+                f"{tile.name} = T.alloc_{_ALLOC[tile.kind]}(({', '.join(shape)}{',' if len(shape) == 1 else ''}), {tile.dtype!r})"
+            )
         if not self.expert:
             return lines + self.block(self.launch.body)
         for side in "CV":
@@ -168,7 +182,11 @@ class Halves(Text):
         tile = self.tiles[other.buffer]
         starts, lengths = list(map(self.plain, r.starts)), list(map(self.plain, tile.shape))
         if tile.kind == "ub":
-            offset = f"{self.vid} * ({self.half})" if "//" in self.half and self.program.spelled("half") == "VEC_NUM" else f"{self.vid} * {self.half}"
+            offset = (
+                f"{self.vid} * ({self.half})"
+                if "//" in self.half and self.program.spelled("half") == "VEC_NUM"
+                else f"{self.vid} * {self.half}"
+            )
             starts[0], lengths[0] = f"{starts[0]} + {offset}", self.half
         if self.program.spelled("slices"):
             return f"{r.buffer}[{', '.join(f'{a} : {a} + {b}' for a, b in zip(starts, lengths, strict=True))}]"
@@ -179,7 +197,9 @@ class Halves(Text):
         slot = f"{self.loops[-1]} % 2, " if self._versions(number) else ""
         name = f"workspace_{number + 1}"
         whole = f"{name}[{self.cid}, {slot}0, 0]"
-        offset = f"{self.vid} * ({self.half})" if self.program.spelled("half") == "VEC_NUM" else f"{self.vid} * {self.half}"
+        offset = (
+            f"{self.vid} * ({self.half})" if self.program.spelled("half") == "VEC_NUM" else f"{self.vid} * {self.half}"
+        )
         half = f"{name}[{self.cid}, {slot}{offset}, 0]"
         to_vector = self._core(target) == "V"
         write = f"T.copy({source}, {whole if to_vector else half})"
@@ -188,7 +208,11 @@ class Halves(Text):
         lines = []
         if writer in self.side:
             lines.append(write)
-            lines += ["T.barrier_all()", f"T.set_cross_flag({'FIX' if to_vector else 'MTE3'!r}, {number})"] if self.expert else []
+            lines += (
+                ["T.barrier_all()", f"T.set_cross_flag({'FIX' if to_vector else 'MTE3'!r}, {number})"]
+                if self.expert
+                else []
+            )
         if reader in self.side:
             lines += [f"T.wait_cross_flag({number})", "T.barrier_all()"] if self.expert else []
             lines.append(read)
@@ -243,10 +267,19 @@ class Halves(Text):
             if right and (value.op != "-" or not isinstance(value.right, p.Const)):
                 return [f"T.tile.{_OPERATORS[value.op]}({s.target.buffer}, {tile(value.left)}, {right.strip('()')})"]
             row = isinstance(value.right, p.Ref) and self.tiles[value.right.buffer].kind == "ub" and len(vars_) == 2
-            if row and not right and len(self.tiles[value.right.buffer].shape) == 1 and value.op in "*+" and not self.program.spelled("column"):  # type: ignore[union-attr]
+            if (
+                row
+                and not right
+                and len(self.tiles[value.right.buffer].shape) == 1
+                and value.op in "*+"
+                and not self.program.spelled("column")
+            ):  # type: ignore[union-attr]
                 one = value.right.buffer  # type: ignore[union-attr]
                 head = f"for i in range({self.half}):"
-                return [head, f"    T.tile.{_OPERATORS[value.op]}({s.target.buffer}[i, :], {tile(value.left)}[i, :], {one}[i])"]
+                return [
+                    head,
+                    f"    T.tile.{_OPERATORS[value.op]}({s.target.buffer}[i, :], {tile(value.left)}[i, :], {one}[i])",
+                ]
         return []
 
     def expr(self, e: p.Expr) -> str:

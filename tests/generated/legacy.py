@@ -93,10 +93,17 @@ class LegacyDraws(Draws):
             tile = half
         out = p.Buffer(f"Y{len(self.outs)}", tile.dtype, tuple(p.Name(EXTENTS[role]) for role in tile.kind), "out")
         self.outs.append(out)
-        return [*body, p.Copy(tile.whole, p.Region(out.name, tuple(scope.origins[role] for role in tile.kind), tile.shape))]
+        return [
+            *body,
+            p.Copy(tile.whole, p.Region(out.name, tuple(scope.origins[role] for role in tile.kind), tile.shape)),
+        ]
 
     def pick(self, scope: Scope, kind: str, memory: str = "ub") -> Tile | None:
-        tiles = [t for t in self.tiles.values() if t.name in scope.defined and t.kind == kind and t.scope == memory and t.dtype == "float32"]
+        tiles = [
+            t
+            for t in self.tiles.values()
+            if t.name in scope.defined and t.kind == kind and t.scope == memory and t.dtype == "float32"
+        ]
         return self.rng.choice(tiles) if tiles else None
 
     def target(self, scope: Scope, kind: str) -> Tile:
@@ -130,7 +137,11 @@ class LegacyDraws(Draws):
             return [p.For(self.fresh("k"), p.Const(self.rng.randint(1, 3)), "serial", tuple(body))] if body else []
         if what < 0.38:
             condition = p.Bin(self.rng.choice(("<", "==", ">")), p.Name("bx"), p.Const(self.rng.choice((0, 1))))
-            body = [s for s in self.work(scope.inner(), kind, 2) if p.names(s) <= scope.defined | set(SIZES.values()) | {"i", "j"}]
+            body = [
+                s
+                for s in self.work(scope.inner(), kind, 2)
+                if p.names(s) <= scope.defined | set(SIZES.values()) | {"i", "j"}
+            ]
             return [p.If(condition, tuple(body))] if body else []
         return self.formula(scope, self.rng.choice((kind, kind, kind, "m")))
 
@@ -140,7 +151,11 @@ class LegacyDraws(Draws):
             return []
         row = self.target(scope, "m")
         scope.defined.add(row.name)
-        return [p.Reduce(self.rng.choice(("sum", "max", "max", "min")), source.name, row.name, 1 if self.chance(0.5) else -1)]
+        return [
+            p.Reduce(
+                self.rng.choice(("sum", "max", "max", "min")), source.name, row.name, 1 if self.chance(0.5) else -1
+            )
+        ]
 
     def formula(self, scope: Scope, kind: str) -> list[p.Stmt]:
         """An element-wise loop, or the operator for it."""
@@ -159,7 +174,10 @@ class LegacyDraws(Draws):
                 value = p.Un(op, value)
             elif op in ("sqrt", "rsqrt", "log"):
                 positive = self.new_tile(kind, "float32", "ub")
-                made = [self.loop(here, kind, ref(positive), p.Un("abs", value)), self.loop(here, kind, ref(positive), p.Bin("+", ref(positive), p.Const(0.5)))]
+                made = [
+                    self.loop(here, kind, ref(positive), p.Un("abs", value)),
+                    self.loop(here, kind, ref(positive), p.Bin("+", ref(positive), p.Const(0.5))),
+                ]
                 scope.defined |= {tile.name, positive.name}
                 return [*made, self.loop(here, kind, ref(tile), p.Un(op, ref(positive)))]
             else:
@@ -179,7 +197,9 @@ class LegacyDraws(Draws):
                 value = p.Bin(self.rng.choice("+-*"), value, ref(second))
         scope.defined.add(tile.name)
         if tile.name in scope.defined and self.chance(0.05) and len(kind) > 1 and tile is first:
-            value_statement: p.Stmt = p.If(p.Bin("<", p.Name(self.rng.choice(("j", "j", "i"))), p.Const(5)), (p.Assign(ref(tile), value),))
+            value_statement: p.Stmt = p.If(
+                p.Bin("<", p.Name(self.rng.choice(("j", "j", "i"))), p.Const(5)), (p.Assign(ref(tile), value),)
+            )
             return [p.Parallel(vars_, tile.shape, (value_statement,))]
         return [self.loop(here, kind, ref(tile), value)]
 
@@ -200,7 +220,11 @@ class LegacyDraws(Draws):
         return body
 
     def finish(self, scope: Scope) -> list[p.Stmt]:
-        tiles = [t for t in self.tiles.values() if t.name in scope.defined and t.scope == "ub" and t.dtype == "float32" and "k" not in t.kind]
+        tiles = [
+            t
+            for t in self.tiles.values()
+            if t.name in scope.defined and t.scope == "ub" and t.dtype == "float32" and "k" not in t.kind
+        ]
         chosen = tiles[-1:] + ([self.rng.choice(tiles)] if self.chance(0.4) else [])
         return [s for t in {t.name: t for t in chosen}.values() for s in self.store(scope, t)]
 
@@ -225,7 +249,14 @@ class LegacyDraws(Draws):
             assert last is not None
             part.append(p.Reduce(self.rng.choice(("sum", "max")), last.name, total.name, 1))
             here = Element({"m": "i"})
-            part.append(self.loop(here, "m", p.Ref(row.name, (p.Name("i"),)), p.Bin("+", p.Ref(row.name, (p.Name("i"),)), p.Ref(total.name, (p.Name("i"),)))))
+            part.append(
+                self.loop(
+                    here,
+                    "m",
+                    p.Ref(row.name, (p.Name("i"),)),
+                    p.Bin("+", p.Ref(row.name, (p.Name("i"),)), p.Ref(total.name, (p.Name("i"),))),
+                )
+            )
             body.append(p.For(var, p.Bin("//", p.Name("K"), size("k")), "serial", tuple(part)))
         body += self.work(scope, "mn", self.rng.randint(1, 6))
         return self.launch(body + self.finish(scope))
@@ -240,7 +271,10 @@ class LegacyDraws(Draws):
         a, load_a = self.load(inner, "km" if ta else "mk", "float16", "l1")
         b, load_b = self.load(inner, "nk" if tb else "kn", "float16", "l1")
         gemm = p.Gemm(a.name, b.name, acc.name, ta, tb)
-        return acc, [p.Fill(acc.whole, 0), p.For(var, p.Bin("//", p.Name("K"), size("k")), "serial", (load_a, load_b, gemm))]
+        return acc, [
+            p.Fill(acc.whole, 0),
+            p.For(var, p.Bin("//", p.Name("K"), size("k")), "serial", (load_a, load_b, gemm)),
+        ]
 
     def epilogue(self) -> p.Launch:
         scope = self.grid("mn")
@@ -298,7 +332,11 @@ class LegacyDraws(Draws):
         scores, landed = self.new_tile("mn", "float32", "l0c"), self.new_tile("mn", "float32", "ub")
         inner.defined |= {landed.name}
         inner.defined -= {acc.name}
-        steps = [load_keys, p.Gemm(q.name, keys.name, scores.name, transpose_b=True, clear=True), p.Copy(scores.whole, landed.whole)]
+        steps = [
+            load_keys,
+            p.Gemm(q.name, keys.name, scores.name, transpose_b=True, clear=True),
+            p.Copy(scores.whole, landed.whole),
+        ]
         if self.chance(0.3):
             steps = self.loaded(inner, "mn") + steps
         steps += self.work(inner, "mn", self.rng.randint(1, 4))
@@ -307,12 +345,25 @@ class LegacyDraws(Draws):
         operand, moves = self.to_cube(inner, chosen)
         values, load_values = self.load(inner, "nc", "float16", "l1")
         product, part = self.new_tile("mc", "float32", "l0c"), self.new_tile("mc", "float32", "ub")
-        steps += [*moves, load_values, p.Gemm(operand.name, values.name, product.name, clear=True), p.Copy(product.whole, part.whole)]
+        steps += [
+            *moves,
+            load_values,
+            p.Gemm(operand.name, values.name, product.name, clear=True),
+            p.Copy(product.whole, part.whole),
+        ]
         i, j = p.Name("i"), p.Name("j")
         here = Element({"m": "i", "c": "j"})
         if self.chance(0.5):
-            steps.append(self.loop(here, "mc", p.Ref(acc.name, (i, j)), p.Bin("*", p.Ref(acc.name, (i, j)), p.Ref(row.name, (i,)))))
-        steps.append(self.loop(here, "mc", p.Ref(acc.name, (i, j)), p.Bin("+", p.Ref(acc.name, (i, j)), p.Ref(part.name, (i, j)))))
+            steps.append(
+                self.loop(
+                    here, "mc", p.Ref(acc.name, (i, j)), p.Bin("*", p.Ref(acc.name, (i, j)), p.Ref(row.name, (i,)))
+                )
+            )
+        steps.append(
+            self.loop(
+                here, "mc", p.Ref(acc.name, (i, j)), p.Bin("+", p.Ref(acc.name, (i, j)), p.Ref(part.name, (i, j)))
+            )
+        )
         body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), "serial", tuple(steps)))
         scope.defined = {acc.name, row.name}
         body += self.work(scope, "mc", self.rng.randint(0, 3))

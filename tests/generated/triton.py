@@ -32,7 +32,9 @@ class TritonDraws(Draws):
         ragged = self.chance(0.4)
         for role, most in (("m", 3), ("n", 3), ("k", 2)):
             tile = self.dims[SIZES[role]]
-            self.dims[EXTENTS[role]] = tile * rng.randint(1, most) - (rng.randint(1, tile // 2) if ragged and self.chance(0.6) else 0)
+            self.dims[EXTENTS[role]] = tile * rng.randint(1, most) - (
+                rng.randint(1, tile // 2) if ragged and self.chance(0.6) else 0
+            )
         roles = rng.choice(("mn", "m", "n")) if not self.with_gemm else rng.choice(("mn", "nm"))
         names = rng.choice((("pid_m", "pid_n"), ("pid", "col"), ("i", "j")))
         self.grid = dict(zip(roles, names, strict=False))
@@ -40,18 +42,31 @@ class TritonDraws(Draws):
         for role in "mn":
             if role not in self.grid:  # one block has the whole axis
                 scope.origins[role] = p.Const(0)
-                self.dims[EXTENTS[role]] = rng.randint(self.dims[SIZES[role]] // 2 + 1, self.dims[SIZES[role]]) if ragged else self.dims[SIZES[role]]
+                self.dims[EXTENTS[role]] = (
+                    rng.randint(self.dims[SIZES[role]] // 2 + 1, self.dims[SIZES[role]])
+                    if ragged
+                    else self.dims[SIZES[role]]
+                )
         body: list[p.Stmt] = []
         for _ in range(rng.randint(1, 3)):
             body += self.load(scope, rng.choice(("mn", "mn", "m", "n")))
         for _ in range(rng.randint(1, 5)):
             body += self.statement(scope, 2)
-        tiles = [t for t in self.tiles.values() if t.name in scope.defined and "k" not in t.kind and all(r in t.kind for r in self.grid)]
+        tiles = [
+            t
+            for t in self.tiles.values()
+            if t.name in scope.defined and "k" not in t.kind and all(r in t.kind for r in self.grid)
+        ]
         for tile in {t.name: t for t in [*tiles[-2:], *rng.sample(tiles, min(1, len(tiles)))]}.values():
             body += self.store(scope, tile)
         blocks = tuple((var, p.Bin("ceildiv", p.Name(EXTENTS[role]), size(role))) for role, var in self.grid.items())
         sizes = tuple((n, self.dims[n]) for n in ("M", "N", "K", "BM", "BN", "BK"))
-        style = (("strides", self.chance(0.5)), ("masked", self.chance(0.3)), ("out_idx", False), ("suffix", self.chance(0.5)))
+        style = (
+            ("strides", self.chance(0.5)),
+            ("masked", self.chance(0.3)),
+            ("out_idx", False),
+            ("suffix", self.chance(0.5)),
+        )
         launch = p.Launch(blocks, tuple(t.buffer for t in self.tiles.values()), tuple(body))
         return p.Program(sizes, (*self.tensors, *self.outs), (launch,), style)
 
@@ -97,7 +112,9 @@ class TritonDraws(Draws):
         here = Element(dict(zip(kind, ("i_", "j_"), strict=False)))
         tile = self.destination(kind, scope)
         value = self.valued(tile.dtype, here, scope, self.rng.choice((1, 2, 2, 3)))
-        if kind != tile.kind or not any(isinstance(n, p.Ref) and len(self.tiles[n.buffer].kind) == len(kind) for n in p.nodes(value)):
+        if kind != tile.kind or not any(
+            isinstance(n, p.Ref) and len(self.tiles[n.buffer].kind) == len(kind) for n in p.nodes(value)
+        ):
             return []
         scope.defined.add(tile.name)
         target = p.Ref(tile.name, tuple(p.Name(here.vars[role]) for role in tile.kind))
@@ -137,7 +154,11 @@ class TritonDraws(Draws):
         body.append(p.Reduce(self.rng.choice(("sum", "max")), tile.name, part.name, 1))
         i = (p.Name("i_"),)
         op = self.rng.choice(("+", "max"))
-        body.append(p.Parallel(("i_",), row.shape, (p.Assign(p.Ref(row.name, i), p.Bin(op, p.Ref(row.name, i), p.Ref(part.name, i))),)))
+        body.append(
+            p.Parallel(
+                ("i_",), row.shape, (p.Assign(p.Ref(row.name, i), p.Bin(op, p.Ref(row.name, i), p.Ref(part.name, i))),)
+            )
+        )
         return [start, p.For(var, p.Bin("ceildiv", p.Name("K"), size("k")), "range", tuple(body))]
 
     def product(self, scope: Scope) -> list[p.Stmt]:
@@ -188,11 +209,29 @@ class Triton(Text):
         """The file."""
         constants = [n for n, _ in self.program.sizes if n.startswith("B")]
         extents = [n for n, _ in self.program.sizes if not n.startswith("B")]
-        strides = [(t.name, axis) for t in self.program.tensors for axis in range(len(t.shape))] if self.program.spelled("strides") else []
+        strides = (
+            [(t.name, axis) for t in self.program.tensors for axis in range(len(t.shape))]
+            if self.program.spelled("strides")
+            else []
+        )
         names = [t.name for t in self.program.tensors]
-        parameters = [*map(self.pointer, names), *extents, *(f"{n}_s{a}" for n, a in strides), *(f"{c}: tl.constexpr" for c in constants)]
-        given = [*names, *extents, *(f"{n}.stride({a})" for n, a in strides), *(f"{c}={v}" for c, v in self.program.sizes if c in constants)]
-        grid = ", ".join(f"triton.cdiv({self.plain(e.left)}, {self.literal_of(e.right)})" for _, e in self.launch.blocks if isinstance(e, p.Bin))
+        parameters = [
+            *map(self.pointer, names),
+            *extents,
+            *(f"{n}_s{a}" for n, a in strides),
+            *(f"{c}: tl.constexpr" for c in constants),
+        ]
+        given = [
+            *names,
+            *extents,
+            *(f"{n}.stride({a})" for n, a in strides),
+            *(f"{c}={v}" for c, v in self.program.sizes if c in constants),
+        ]
+        grid = ", ".join(
+            f"triton.cdiv({self.plain(e.left)}, {self.literal_of(e.right)})"
+            for _, e in self.launch.blocks
+            if isinstance(e, p.Bin)
+        )
         body = [f"{name} = tl.program_id({axis})" for axis, (name, _) in enumerate(self.launch.blocks)]
         body += self.block(self.launch.body)
         shapes = {t.name: tuple(map(self.plain, t.shape)) for t in self.program.tensors}
@@ -200,16 +239,25 @@ class Triton(Text):
         for name, shape in shapes.items():
             if set(shape) - {word for line in known for word in line.split(" = ")[0].split(", ")}:
                 known.append(f"{', '.join(shape)}{',' if len(shape) == 1 else ''} = {name}.shape".replace(", =", ", ="))
-        rest = [f"{n} = {v}" for n, v in self.program.sizes if n in extents and not any(n in shape for shape in shapes.values())]
+        rest = [
+            f"{n} = {v}"
+            for n, v in self.program.sizes
+            if n in extents and not any(n in shape for shape in shapes.values())
+        ]
         values = dict(self.program.sizes)
         made = [
-            f"{t.name} = torch.{'zeros' if t.kind == 'out' or 'int' in t.dtype else 'randn'}(({', '.join(str(values[d]) for d in shapes[t.name])},), dtype=torch.{t.dtype}, device=\"cuda\")"
+            f'{t.name} = torch.{"zeros" if t.kind == "out" or "int" in t.dtype else "randn"}(({", ".join(str(values[d]) for d in shapes[t.name])},), dtype=torch.{t.dtype}, device="cuda")'
             for t in self.program.tensors
         ]
         lines = ["import torch", "import triton", "import triton.language as tl", "", "", "@triton.jit"]
         lines += [f"def kern({', '.join(parameters)}):", *textwrap.indent("\n".join(body), " " * 4).split("\n"), "", ""]
         lines += [f"def run({', '.join(names)}):", *("    " + line for line in known + rest)]
-        lines += [f"    kern[({grid}{',' if len(self.launch.blocks) == 1 else ''})]({', '.join(given)})", "", "", 'if __name__ == "__main__":']
+        lines += [
+            f"    kern[({grid}{',' if len(self.launch.blocks) == 1 else ''})]({', '.join(given)})",
+            "",
+            "",
+            'if __name__ == "__main__":',
+        ]
         return "\n".join([*lines, *("    " + line for line in made), f"    run({', '.join(names)})", ""])
 
     def literal_of(self, e: p.Expr) -> str:
@@ -247,7 +295,11 @@ class Triton(Text):
         if assign.op:
             return [f"{target.name} = {target.name} {assign.op} ({value})"]
         number = not any(isinstance(n, p.Ref) for n in p.nodes(assign.value))
-        text = f"({value}).to({_NAMED[target.dtype]})" if not number else f"tl.full({self.shape(target.shape)}, {value}, {_NAMED[target.dtype]})"
+        text = (
+            f"({value}).to({_NAMED[target.dtype]})"
+            if not number
+            else f"tl.full({self.shape(target.shape)}, {value}, {_NAMED[target.dtype]})"
+        )
         return [f"{target.name} = {text}"]
 
     def copy(self, s: p.Copy) -> list[str]:
@@ -270,7 +322,7 @@ class Triton(Text):
             else:
                 after = tensor.shape[axis + 1 :]
                 terms.append(spread + "".join(f" * {self.plain(e)}" for e in after))
-            shifted = isinstance(start, p.Bin) and start.op == "+" or isinstance(start, p.Const) and start.value
+            shifted = (isinstance(start, p.Bin) and start.op == "+") or (isinstance(start, p.Const) and start.value)
             if values[extent.name] % values[length.name] or shifted or self.program.spelled("masked"):
                 masks.append(f"{spread} < {extent.name}")
         mask = " & ".join(f"({m})" for m in masks) if len(masks) > 1 else "".join(masks)
