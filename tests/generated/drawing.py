@@ -1,7 +1,7 @@
 """Random programs: expressions and element-wise loops, for every style of kernels.
 
-Axes have *roles*: ``m``, ``n``, ``k`` are cut into tiles of ``BM``, ``BN``, ``BK``; ``c`` is whole. The kind of a tile is
-the roles of its axes, so that tiles can meet in a loop over any roles, transposed and broadcast.
+Axes have *roles*: ``m``, ``n``, ``k`` are cut into tiles of ``BM``, ``BN``, ``BK``; ``c`` is whole. The kind of a tile
+is the roles of its axes, so that tiles can meet in a loop over any roles, transposed and broadcast.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class GpuDraws(Draws):
 
     def stores(self, scope: Scope) -> list[p.Stmt]:
         """One to three tiles go to tensors of their own."""
-        wanted = [t for t in self.tiles.values() if t.name in scope.defined and "k" not in t.kind]
+        wanted = [t for t in self.tiles.values() if t.name in scope.defined and all(r in scope.origins for r in t.kind)]
         newest = wanted[-3:]
         chosen = self.rng.sample(newest, min(len(newest), self.rng.randint(1, 3)))
         return [s for tile in chosen for s in self.store(scope, tile)]

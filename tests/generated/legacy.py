@@ -52,7 +52,7 @@ class LegacyDraws(Draws):
 
     # parts
 
-    def grid(self, roles: str) -> Scope:
+    def over(self, roles: str) -> Scope:
         self.roles = dict(zip(roles, ("bx", "by"), strict=False))
         scope = Scope(origins={role: p.Bin("*", p.Name(var), size(role)) for role, var in self.roles.items()})
         scope.origins["c"] = p.Const(0)
@@ -230,7 +230,7 @@ class LegacyDraws(Draws):
 
     def vector(self) -> p.Launch:
         whole_rows = self.chance(0.5)
-        scope = self.grid("m" if whole_rows else "mn")
+        scope = self.over("m" if whole_rows else "mn")
         if whole_rows:
             self.dims["N"] = self.dims["BN"]
             scope.origins["n"] = p.Const(0)
@@ -277,7 +277,7 @@ class LegacyDraws(Draws):
         ]
 
     def epilogue(self) -> p.Launch:
-        scope = self.grid("mn")
+        scope = self.over("mn")
         acc, body = self.product(scope)
         landed = self.new_tile("mn", "float32", "ub")
         scope.defined.add(landed.name)
@@ -296,7 +296,7 @@ class LegacyDraws(Draws):
         return operand, [p.Copy(tile.whole, half.whole), p.Copy(half.whole, operand.whole)]
 
     def prologue(self) -> p.Launch:
-        scope = self.grid("mn")
+        scope = self.over("mn")
         self.dims["K"] = self.dims["BK"]
         scope.origins["k"] = p.Const(0)
         body = self.loaded(scope, "mk")
@@ -317,7 +317,7 @@ class LegacyDraws(Draws):
 
     def two_way(self) -> p.Launch:
         """A loop in which tiles go to the vector cores and back, as in attention."""
-        scope = self.grid("m")
+        scope = self.over("m")
         self.dims["K"] = self.dims["BK"]
         scope.origins["k"] = p.Const(0)
         q, load_q = self.load(scope, "mk", "float16", "l1")
