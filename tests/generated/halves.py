@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 
 from tests.generated import program as p
+from tests.generated.legacy import HALF
 from tests.generated.printing import Text
 
 _OPERATORS = {"+": "add", "-": "sub", "*": "mul", "max": "max", "min": "min", "/": "div"}
@@ -25,8 +26,13 @@ class Halves(Text):
         self.tiles = {t.name: t for t in self.launch.tiles}
         self.tensors = {t.name: t for t in program.tensors}
         self.cid, self.vid = program.spelled("names", ("cid", "vid"))
+        self.core = f"(1 - {self.vid})" if program.spelled("swapped") else self.vid
         whole = self.expr(p.Name("BM"))
         self.half = {"half": "half", "VEC_NUM": f"{whole} // VEC_NUM"}.get(program.spelled("half"), f"{whole} // 2")
+        self.offset = (
+            f"{self.core} * ({self.half})" if program.spelled("half") == "VEC_NUM" else f"{self.core} * {self.half}"
+        )
+        self.macros: list[str] = []
         self.count = ""
         self.loops: list[str] = []
         self.side = "CV"
@@ -70,10 +76,11 @@ class Halves(Text):
             lines.append(f"    n_num = {counts[1]}")
             counts[1] = "n_num"
         self.count = " * ".join(counts)
+        body = textwrap.indent("\n".join(self._body()), " " * 12)
+        lines += [line for macro in self.macros for line in ["", *textwrap.indent(macro, " " * 4).split("\n")]]
         lines += ["", "    @T.prim_func", "    def main("]
         lines += [f"        {t.name}: T.Tensor({self.shape(t.shape)}, {t.dtype!r})," for t in tensors]
         lines += [f"        {line}," for line in map(self._workspace, range(len(self.transfers)))]
-        body = textwrap.indent("\n".join(self._body()), " " * 12)
         head = f"        with T.Kernel({self.count}, is_npu=True) as ({self.cid}, {self.vid}):"
         return "\n".join([*lines, "    ):", head, body, "", "    return main", ""])
 
@@ -131,6 +138,8 @@ class Halves(Text):
         """One statement."""
         if isinstance(s, (p.For, p.If)):
             return self._nested(s)
+        if isinstance(s, p.Macro):
+            return self._macro(s) if "V" in self.side else []
         if isinstance(s, p.Copy):
             return self._copy(s)
         if isinstance(s, p.Gemm):
@@ -155,7 +164,19 @@ class Halves(Text):
         self.loops.pop()
         extent = self.plain(s.extent)
         head = f"for {s.var} in {'range' if self.program.spelled('loop') == 'range' else 'T.serial'}({extent}):"
+        if s.kind == "Pipelined" and not self.expert:
+            head = f"for {s.var} in T.Pipelined({extent}, num_stages={self.program.spelled('stages', 1)}):"
         return [head, *("    " + line for line in inner)] if inner else []
+
+    def _macro(self, s: p.Macro) -> list[str]:
+        """The call of vector statements; the macro goes in front of the kernel."""
+        names = sorted((p.names(s.body) - p.bound(s.body) - {name for name, _ in self.program.sizes}) | {self.vid})
+        self.macros.append(
+            "\n".join(
+                ["@T.macro", f"def {s.name}({', '.join(names)}):", *("    " + line for line in self.block(s.body))]
+            )
+        )
+        return [f"{s.name}({', '.join(names)})"]
 
     def _gemm(self, s: p.Gemm) -> list[str]:
         flags = [f"{name}=True" for name, on in (("transpose_A", s.transpose_a), ("transpose_B", s.transpose_b)) if on]
@@ -182,12 +203,9 @@ class Halves(Text):
         tile = self.tiles[other.buffer]
         starts, lengths = list(map(self.plain, r.starts)), list(map(self.plain, tile.shape))
         if tile.kind == "ub":
-            offset = (
-                f"{self.vid} * ({self.half})"
-                if "//" in self.half and self.program.spelled("half") == "VEC_NUM"
-                else f"{self.vid} * {self.half}"
-            )
-            starts[0], lengths[0] = f"{starts[0]} + {offset}", self.half
+            starts[0], lengths[0] = f"{starts[0]} + {self.offset}", self.half
+            if self.program.spelled("tasks") and r.starts[0] == p.Bin("*", p.Name("bx"), p.Name("BM")):
+                starts[0] = f"(bx * 2 + {self.core}) * ({self.half})"
         if self.program.spelled("slices"):
             return f"{r.buffer}[{', '.join(f'{a} : {a} + {b}' for a, b in zip(starts, lengths, strict=True))}]"
         return f"{r.buffer}[{', '.join(starts)}]"
@@ -197,10 +215,7 @@ class Halves(Text):
         slot = f"{self.loops[-1]} % 2, " if self._versions(number) else ""
         name = f"workspace_{number + 1}"
         whole = f"{name}[{self.cid}, {slot}0, 0]"
-        offset = (
-            f"{self.vid} * ({self.half})" if self.program.spelled("half") == "VEC_NUM" else f"{self.vid} * {self.half}"
-        )
-        half = f"{name}[{self.cid}, {slot}{offset}, 0]"
+        half = f"{name}[{self.cid}, {slot}{self.offset}, 0]"
         to_vector = self._core(target) == "V"
         write = f"T.copy({source}, {whole if to_vector else half})"
         read = f"T.copy({half if to_vector else whole}, {target})"
@@ -234,8 +249,17 @@ class Halves(Text):
         if halved:
             extents[0] = self.half
             self.rows = {s.vars[0]}
+        body = s.body
+        first = isinstance(inner, p.If) and inner.condition == p.Bin("<", p.Name(s.vars[0]), HALF)
+        if first:  # the rows of one core
+            body = inner.then
         lines = [f"for {', '.join(s.vars)} in T.Parallel({', '.join(extents)}):"]
-        lines += ["    " + line for line in self._elements(s.body)]
+        lines += ["    " + line for line in self._elements(body)]
+        if first:
+            lines = [
+                f"if {self.core} == 0:".replace("(1 - ", "1 - ").replace(") ==", " =="),
+                *("    " + line for line in lines),
+            ]
         self.rows = set()
         return lines
 
@@ -285,7 +309,9 @@ class Halves(Text):
     def expr(self, e: p.Expr) -> str:
         """A row is counted within the half where it is an index, within the tile where it is a number."""
         if isinstance(e, p.Name) and e.name in self.rows:
-            return f"({self.vid} * ({self.half}) + {e.name})"
+            return f"({self.offset} + {e.name})"
+        if isinstance(e, p.Bin) and isinstance(e.left, p.Name) and e.left.name in self.rows and e.right == HALF:
+            return e.left.name if e.op == "%" else self.core
         if isinstance(e, p.Ref) and e.buffer in self.tiles and self.tiles[e.buffer].kind == "ub":
             first, *rest = e.index
             assert isinstance(first, p.Name), e

@@ -10,7 +10,9 @@ import random
 from tests.generated import program as p
 from tests.generated.drawing import EXTENTS, SIZES, Draws, Element, Scope, Tile, size
 
-UNARY = ("exp", "abs", "sqrt", "rsqrt", "relu", "log")
+
+HALF = p.Bin("//", p.Name("BM"), p.Const(2))
+"""The rows of one core. ``i % HALF`` is printed as the row within a core, ``i // HALF`` as the core's number."""
 
 
 class LegacyDraws(Draws):
@@ -21,6 +23,7 @@ class LegacyDraws(Draws):
         self.tensors: list[p.Buffer] = []
         self.outs: list[p.Buffer] = []
         self.odd = 0.0
+        self.stages = 1
         self.functions = ("exp", "abs", "sqrt", "rsqrt", "log")
 
     def program(self) -> p.Program:
@@ -47,6 +50,7 @@ class LegacyDraws(Draws):
             ("expert", expert), ("half", self.rng.choice(("half", "//", "VEC_NUM"))), ("column", columns and self.chance(0.3)),
             ("slices", self.chance(0.3)), ("keys", self.rng.choice((2, 3, 4, 4))), ("branch_init", self.chance(0.3)),
             ("loop", self.rng.choice(("serial", "range"))), ("parity", self.chance(0.15)), ("ops", self.rng.random()),
+            ("swapped", self.chance(0.06)), ("tasks", self.chance(0.12)), ("stages", self.stages),
             ("names", self.rng.choice((("cid", "vid"), ("bid", "sub"), ("cid", "vid")))),
         )  # fmt: skip
 
@@ -113,7 +117,9 @@ class LegacyDraws(Draws):
     # vector statements
 
     def work(self, scope: Scope, kind: str, count: int) -> list[p.Stmt]:
-        return [s for _ in range(count) for s in self.vector_statement(scope, kind)]
+        body = [s for _ in range(count) for s in self.vector_statement(scope, kind)]
+        known = not any(isinstance(s, (p.Macro, p.If)) for s in p.nodes(tuple(body)))
+        return [p.Macro(self.fresh("part"), tuple(body))] if body and known and self.chance(0.08) else body
 
     def vector_statement(self, scope: Scope, kind: str) -> list[p.Stmt]:
         what = self.rng.random()
@@ -191,15 +197,15 @@ class LegacyDraws(Draws):
             if op not in ("max", "min"):  # the compiler knows them of whole tiles and numbers only
                 choices += [ref(row)] if row is not None and len(kind) > 1 else []
                 choices += [ref(column)] if column is not None and "n" in kind else []
-                choices = [p.Cast("float32", p.Name("i"))] if self.chance(0.06) else choices
+                row = self.rng.choice((p.Name("i"), p.Bin("%", p.Name("i"), HALF), p.Bin("//", p.Name("i"), HALF)))
+                choices = [p.Cast("float32", row)] if self.chance(0.06) else choices
             value = p.Bin(op, value, self.rng.choice(choices))
             if self.chance(0.15) and second is not None and op not in ("max", "min"):
                 value = p.Bin(self.rng.choice("+-*"), value, ref(second))
         scope.defined.add(tile.name)
         if tile.name in scope.defined and self.chance(0.05) and len(kind) > 1 and tile is first:
-            value_statement: p.Stmt = p.If(
-                p.Bin("<", p.Name(self.rng.choice(("j", "j", "i"))), p.Const(5)), (p.Assign(ref(tile), value),)
-            )
+            bound = self.rng.choice((("j", p.Const(5)), ("j", p.Const(5)), ("i", p.Const(5)), ("i", HALF), ("i", HALF)))
+            value_statement: p.Stmt = p.If(p.Bin("<", p.Name(bound[0]), bound[1]), (p.Assign(ref(tile), value),))
             return [p.Parallel(vars_, tile.shape, (value_statement,))]
         return [self.loop(here, kind, ref(tile), value)]
 
@@ -364,7 +370,10 @@ class LegacyDraws(Draws):
                 here, "mc", p.Ref(acc.name, (i, j)), p.Bin("+", p.Ref(acc.name, (i, j)), p.Ref(part.name, (i, j)))
             )
         )
-        body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), "serial", tuple(steps)))
+        turns = self.dims["N"] // self.dims["BN"]
+        self.stages = self.rng.choice([n for n in (1, 2, 3) if turns % n == 0])
+        kind = self.rng.choice(("serial", "serial", "Pipelined"))
+        body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), kind, tuple(steps)))
         scope.defined = {acc.name, row.name}
         body += self.work(scope, "mc", self.rng.randint(0, 3))
         return self.launch(body + self.store(scope, acc) + (self.store(scope, row) if self.chance(0.3) else []))
