@@ -173,8 +173,8 @@ class GpuDraws(Draws):
     def statement(self, scope: Scope, depth: int) -> list[p.Stmt]:
         """One statement, or none where what was drawn does not fit."""
         choices: list[tuple[float, Callable[[Scope, int], list[p.Stmt]]]] = [
-            (5.0, self.any_parallel), (2.0, self.any_reduce), (1.2, self.any_copy), (0.6, self.any_fill), (0.8, self.reload),
-            (0.8, self.scalar), (0.5, self.by_rows), (0.6, self.direct),
+            (5.0, self.any_parallel), (2.0, self.any_reduce), (1.2, self.any_copy), (0.6, self.any_fill),
+            (0.8, self.reload), (0.8, self.scalar), (0.5, self.by_rows), (0.6, self.direct),
         ]  # fmt: skip
         if depth > 0:
             choices += [(1.6, self.loop), (0.9, self.branch), (0.4, self.macro)]

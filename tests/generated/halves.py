@@ -88,7 +88,8 @@ class Halves(Text):
         source, target = (self.tiles[name] for name in self.transfers[number])
         narrow = target.dtype if source.kind == "l0c" else source.dtype
         versions = "2, " if self._versions(number) else ""
-        return f"workspace_{number + 1}: T.Tensor(({self.count}, {versions}{', '.join(map(self.plain, source.shape))}), {narrow!r})"
+        shape = ", ".join(map(self.plain, source.shape))
+        return f"workspace_{number + 1}: T.Tensor(({self.count}, {versions}{shape}), {narrow!r})"
 
     def _versions(self, number: int) -> bool:
         """Two slots in turn, for a transfer within a loop."""
@@ -110,9 +111,8 @@ class Halves(Text):
             if tile.kind == "ub":
                 shape[0] = self.half
                 shape += ["1"] if len(shape) == 1 and self.program.spelled("column") else []
-            lines.append(
-                f"{tile.name} = T.alloc_{_ALLOC[tile.kind]}(({', '.join(shape)}{',' if len(shape) == 1 else ''}), {tile.dtype!r})"
-            )
+            extents = ", ".join(shape) + ("," if len(shape) == 1 else "")
+            lines.append(f"{tile.name} = T.alloc_{_ALLOC[tile.kind]}(({extents}), {tile.dtype!r})")
         if not self.expert:
             return lines + self.block(self.launch.body)
         for side in "CV":

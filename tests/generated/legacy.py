@@ -10,7 +10,6 @@ import random
 from tests.generated import program as p
 from tests.generated.drawing import EXTENTS, SIZES, Draws, Element, Scope, Tile, size
 
-
 HALF = p.Bin("//", p.Name("BM"), p.Const(2))
 """The rows of one core. ``i % HALF`` is printed as the row within a core, ``i // HALF`` as the core's number."""
 
@@ -47,7 +46,8 @@ class LegacyDraws(Draws):
         expert = self.chance(0.35)
         return (
             ("literal", tuple(n for n in ("M", "N", "K", "BM", "BN", "BK", "C") if self.chance(0.25))),
-            ("expert", expert), ("half", self.rng.choice(("half", "//", "VEC_NUM"))), ("column", columns and self.chance(0.3)),
+            ("expert", expert), ("half", self.rng.choice(("half", "//", "VEC_NUM"))),
+            ("column", columns and self.chance(0.3)),
             ("slices", self.chance(0.3)), ("keys", self.rng.choice((2, 3, 4, 4))), ("branch_init", self.chance(0.3)),
             ("loop", self.rng.choice(("serial", "range"))), ("parity", self.chance(0.15)), ("ops", self.rng.random()),
             ("swapped", self.chance(0.06)), ("tasks", self.chance(0.12)), ("stages", self.stages),

@@ -51,7 +51,7 @@ class Memory:
 
 @dataclass
 class Lane:
-    """The iterations that execute a statement: their names, which they are, and where it is not known whether they do."""
+    """The iterations that execute a statement: their names, which they are, and whether it is not known that they do."""
 
     env: dict[str, Value]
     ids: Lanes

@@ -1,4 +1,4 @@
-"""A fixed sample of random kernels, and proof that the machine finds what is broken: ``python -m tests.generated`` goes on."""
+"""A fixed sample of random kernels, and proof that broken passes are found; ``python -m tests.generated`` goes on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tl2npu.checks.row_split import row_ops, rows
 SAMPLE = {"gpu": 160, "legacy": 120, "triton": 80}
 PARTS = 4
 SIZE = p.Name("N")
-I, J = p.Name("i"), p.Name("j")
+ROW, COLUMN = p.Name("i"), p.Name("j")
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -66,8 +66,8 @@ def loop(target: p.Ref, value: p.Expr) -> p.Parallel:
     return p.Parallel(("i", "j"), (SIZE, SIZE), (p.Assign(target, value),))
 
 
-A = p.Ref("a", (I, J))
-MIRRORED = p.Ref("a", (I, p.Bin("-", p.Const(3), J)))
+A = p.Ref("a", (ROW, COLUMN))
+MIRRORED = p.Ref("a", (ROW, p.Bin("-", p.Const(3), COLUMN)))
 X = np.arange(16, dtype=np.float32).reshape(4, 4) - 7
 
 
@@ -79,14 +79,14 @@ def test_the_oracle_reads_before_it_writes() -> None:
     assert (result(kernel((loop(A, MIRRORED),), at_once=True)) == X[:, ::-1]).all()
     with pytest.raises(Discard, match="another one read"):
         result(kernel((loop(A, MIRRORED),)))
-    first = p.Ref("a", (I, p.Const(0)))
+    first = p.Ref("a", (ROW, p.Const(0)))
     assert (result(kernel((loop(A, first),))) == X[:, :1].repeat(4, 1)).all()  # it writes what was there
 
 
 def test_the_oracle_knows_conditions_reductions_and_what_is_unwritten() -> None:
     negative = p.Bin("<", A, p.Const(0.0))
     assert (result(kernel((loop(A, p.Select(negative, p.Un("neg", A), A)),))) == abs(X)).all()
-    row = p.Ref("r", (I,))
+    row = p.Ref("r", (ROW,))
     with pytest.raises(Discard, match="read before"):
         result(kernel((loop(A, p.Bin("+", A, row)),)))
     assert (
