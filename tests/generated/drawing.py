@@ -1,7 +1,7 @@
 """Random programs: expressions and element-wise loops, for every style of kernels.
 
-Axes have *roles*: ``m``, ``n``, ``k`` are cut into tiles of ``BM``, ``BN``, ``BK``; ``c`` is whole. The kind of a tile is
-the roles of its axes, so that tiles can meet in a loop over any roles, transposed and broadcast.
+Axes have *roles*: ``m``, ``n``, ``k`` are cut into tiles of ``BM``, ``BN``, ``BK``; ``c`` is whole. The kind of a tile
+is the roles of its axes, so that tiles can meet in a loop over any roles, transposed and broadcast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from tests.generated.values import INTEGERS
 SIZES = {"m": "BM", "n": "BN", "k": "BK", "c": "C"}
 EXTENTS = {"m": "M", "n": "N", "k": "K", "c": "C"}
 FLOATS = ("float16", "float32")
-INTS = ("int32", "int8", "uint8")
 CONSTANTS = (0.0, 0.5, 1.0, -0.25, 2.0, 3.0, -1.0, 0.125)
 
 
@@ -82,7 +81,19 @@ class Draws:
         self.count = 0
         self.dims: dict[str, int] = {}
         self.irregular: set[str] = set()
-        self.functions: tuple[str, ...] = ("exp", "exp2", "sqrt", "rsqrt", "abs", "abs", "tanh", "sigmoid", "log", "sin")
+        self.grid: dict[str, str] = {}
+        self.functions: tuple[str, ...] = (
+            "exp",
+            "exp2",
+            "sqrt",
+            "rsqrt",
+            "abs",
+            "abs",
+            "tanh",
+            "sigmoid",
+            "log",
+            "sin",
+        )
         self.taken: set[str] = set()
         self.odd = 0.15
         """How often an index is something else than a loop variable."""
@@ -95,7 +106,7 @@ class Draws:
         return f"{letter}{self.count}"
 
     def dtype(self) -> str:
-        return self.rng.choices(("float32", "float16", "int32", "int8", "uint8"), (8, 5, 2, 1, 1))[0]
+        return self.rng.choices(("float32", "float16", "bfloat16", "int32", "int8", "uint8"), (9, 5, 1, 2, 1, 1))[0]
 
     def new_tile(self, kind: str, dtype: str | None = None, scope: str | None = None) -> Tile:
         letter = "t" if len(kind) > 1 else {"m": "r", "n": "v"}.get(kind, "u")
@@ -169,10 +180,20 @@ class Draws:
         if self.chance(0.12):
             return p.Cast("int32", self.floating(here, scope, depth - 1))
         if self.chance(0.12):
-            return p.Select(self.truth(here, scope, depth - 1), self.integer(here, scope, depth - 1), self.integer(here, scope, depth - 1))
+            return p.Select(
+                self.truth(here, scope, depth - 1),
+                self.integer(here, scope, depth - 1),
+                self.integer(here, scope, depth - 1),
+            )
         left = self.integer(here, scope, depth - 1)
-        op = self.rng.choices(("+", "-", "*", "min", "max", "&", "|", "^", "<<", ">>", "//", "%"), (4, 4, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1))[0]
-        right = p.Const(self.rng.choice((1, 2, 3))) if op in ("<<", ">>", "//", "%") else self.integer(here, scope, depth - 1)
+        op = self.rng.choices(
+            ("+", "-", "*", "min", "max", "&", "|", "^", "<<", ">>", "//", "%"), (4, 4, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1)
+        )[0]
+        right = (
+            p.Const(self.rng.choice((1, 2, 3)))
+            if op in ("<<", ">>", "//", "%")
+            else self.integer(here, scope, depth - 1)
+        )
         if isinstance(left, p.Const) and isinstance(right, p.Const):
             return left
         return p.Bin(op, left, right)
@@ -191,7 +212,11 @@ class Draws:
         if what < 0.14:
             return self.function(here, scope, depth)
         if what < 0.24:
-            return p.Select(self.truth(here, scope, depth - 1), self.floating(here, scope, depth - 1), self.floating(here, scope, depth - 1))
+            return p.Select(
+                self.truth(here, scope, depth - 1),
+                self.floating(here, scope, depth - 1),
+                self.floating(here, scope, depth - 1),
+            )
         if what < 0.30:
             return p.Cast(self.rng.choice(FLOATS), self.floating(here, scope, depth - 1))
         if what < 0.36:
@@ -201,8 +226,12 @@ class Draws:
         op = self.rng.choices(("+", "-", "*", "/", "min", "max"), (5, 4, 4, 1, 2, 2))[0]
         left, right = self.floating(here, scope, depth - 1), self.floating(here, scope, depth - 1)
         if op == "/":
-            right = p.Bin("+", p.Un("abs", right), p.Const(self.rng.choice((0.5, 1.0)))) if self.chance(0.6) else p.Const(self.rng.choice((2.0, 3.0, -4.0)))
-        if (self.chance(0.06) or isinstance(left, p.Const) and isinstance(right, p.Const)) and here.vars:
+            right = (
+                p.Bin("+", p.Un("abs", right), p.Const(self.rng.choice((0.5, 1.0))))
+                if self.chance(0.6)
+                else p.Const(self.rng.choice((2.0, 3.0, -4.0)))
+            )
+        if (self.chance(0.06) or (isinstance(left, p.Const) and isinstance(right, p.Const))) and here.vars:
             right = self.position(here, scope)
         return p.Bin(op, left, right)
 
@@ -221,20 +250,35 @@ class Draws:
     def truth(self, here: Element, scope: Scope, depth: int) -> p.Expr:
         """A condition of one element."""
         if depth > 0 and self.chance(0.15):
-            return p.Bin(self.rng.choice(("and", "or")), self.truth(here, scope, depth - 1), self.truth(here, scope, depth - 1))
+            return p.Bin(
+                self.rng.choice(("and", "or")), self.truth(here, scope, depth - 1), self.truth(here, scope, depth - 1)
+            )
         op = self.rng.choice(("<", "<=", ">", ">=", "==", "!="))
         if here.vars and self.chance(0.45):
             if len(here.vars) > 1 and self.chance(0.4):
                 a, b = self.rng.sample(sorted(here.vars), 2)
-                sides = [add(scope.origins.get(r, p.Const(0)), p.Name(here.vars[r])) if self.chance(0.5) else p.Name(here.vars[r]) for r in (a, b)]
+                sides = [
+                    add(scope.origins.get(r, p.Const(0)), p.Name(here.vars[r]))
+                    if self.chance(0.5)
+                    else p.Name(here.vars[r])
+                    for r in (a, b)
+                ]
                 return p.Bin(op, *sides)
             bound = p.Const(self.rng.choice((0, 1, 2, 3, 7, 12)))
             return p.Bin(op, self.position(here, scope), bound)
         side = self.floating if self.chance(0.7) else self.integer
         left = side(here, scope, min(depth, 1))
         if isinstance(left, p.Const):
-            return p.Bin(op, p.Cast("int32", p.Const(1)), p.Const(0)) if not here.vars else p.Bin(op, self.position(here, scope), p.Const(2))
-        right = p.Const(self.rng.choice(CONSTANTS)) if side == self.floating and self.chance(0.5) else side(here, scope, min(depth, 1))
+            return (
+                p.Bin(op, p.Cast("int32", p.Const(1)), p.Const(0))
+                if not here.vars
+                else p.Bin(op, self.position(here, scope), p.Const(2))
+            )
+        right = (
+            p.Const(self.rng.choice(CONSTANTS))
+            if side == self.floating and self.chance(0.5)
+            else side(here, scope, min(depth, 1))
+        )
         return p.Bin(op, left, right)
 
     def valued(self, dtype: str, here: Element, scope: Scope, depth: int) -> p.Expr:
@@ -247,7 +291,9 @@ class Draws:
 
     # element-wise loops
 
-    def elements(self, here: Element, scope: Scope, kind: str, target: Tile | None, depth: int) -> tuple[list[p.Stmt], list[str]]:
+    def elements(
+        self, here: Element, scope: Scope, kind: str, target: Tile | None, depth: int
+    ) -> tuple[list[p.Stmt], list[str]]:
         """Statements of one iteration, and the tiles that all iterations together write."""
         body: list[p.Stmt] = []
         written: list[str] = []
@@ -269,6 +315,9 @@ class Draws:
             if what < 0.30 and chosen.name in known.defined:
                 body.append(self.conditional(ref, chosen, here, known, depth))
                 continue
+            if chosen.name in known.defined and kind == "m" and self.chance(0.15):
+                body.append(self.inner_loop(ref, chosen, here, known))
+                continue
             op = self.rng.choice(("+", "-", "*")) if chosen.name in known.defined and self.chance(0.2) else ""
             body.append(p.Assign(ref, self.valued(chosen.dtype, here, known, depth), op))
             known.defined.add(chosen.name)
@@ -280,6 +329,14 @@ class Draws:
         arms = [p.Assign(ref, self.valued(tile.dtype, here, scope, depth - 1)) for _ in range(2)]
         orelse = (arms[1],) if self.chance(0.4) else ()
         return p.If(self.truth(here, scope, 1), (arms[0],), orelse)
+
+    def inner_loop(self, ref: p.Ref, tile: Tile, here: Element, scope: Scope) -> p.Stmt:
+        """Each iteration goes along a row."""
+        var = self.fresh("e")
+        deeper = Element({**here.vars, "n": var}, dict(here.lets))
+        extent = size("n") if self.chance(0.6) else p.Const(min(4, self.dims["BN"]))
+        step = p.Assign(ref, self.valued(tile.dtype, deeper, scope, 1), self.rng.choice(("+", "+", "")))
+        return p.For(var, extent, "serial", (step,))
 
     def destination(self, kind: str, scope: Scope) -> Tile:
         """A tile with exactly the roles of the loop, an old or a new one."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.generated import program as p
 from tests.generated.drawing import EXTENTS, SIZES, Draws, Element, Scope, Tile, add, size
 
-KINDS = ("mn", "mn", "mn", "m", "n", "nm", "cmn", "cm")
+KINDS = ("mn", "mn", "mn", "m", "n", "nm", "cmn", "cm", "mc")
 
 
 class GpuDraws(Draws):
@@ -27,7 +27,12 @@ class GpuDraws(Draws):
         """A program, which may have no meaning: the oracle says so."""
         rng = self.rng
         large = (16, 32, 64) if self.with_gemm else (4, 8, 16, 32, 64)
-        self.dims = {"BM": rng.choice(large), "BN": rng.choice(large), "BK": rng.choice((16, 32)), "C": rng.choice((2, 3, 4))}
+        self.dims = {
+            "BM": rng.choice(large),
+            "BN": rng.choice(large),
+            "BK": rng.choice((16, 32)),
+            "C": rng.choice((2, 3, 4)),
+        }
         if not self.with_gemm and self.chance(0.12):
             self.dims["BN"] = rng.choice((1, 2, 5, 12, 24, 128))
         if not self.with_gemm and self.chance(0.08):
@@ -57,21 +62,25 @@ class GpuDraws(Draws):
     def launch(self, number: int) -> p.Launch:
         rng = self.rng
         self.tiles = {}
-        roles = rng.choice(("mn", "mn", "nm", "m")) if not self.with_gemm else rng.choice(("mn", "nm"))
+        roles = rng.choice(("mn", "mn", "nm", "m"))
         names = rng.choice((("bx", "by"), ("by", "bx"), ("pid_m", "pid_n"), ("b0", "b1"), ("cid", "vid"), ("i", "j")))
         self.grid = dict(zip(roles, names, strict=False))
-        if "n" not in self.grid:
+        attention = self.with_gemm and roles == "m"
+        if "n" not in self.grid and not attention:
             self.dims["N"] = self.dims["BN"]
         self.taken = set(self.grid.values())
         self.blocks = tuple((var, self.parts(role)) for role, var in self.grid.items())
         scope = Scope(origins={role: p.Bin("*", p.Name(var), size(role)) for role, var in self.grid.items()})
-        if "n" not in self.grid:
+        if "n" not in self.grid and not attention:
             scope.origins["n"] = p.Const(0)
         scope.origins["c"] = p.Const(0)
         body: list[p.Stmt] = []
-        for _ in range(rng.randint(1, 3)):
-            body += self.load(scope, rng.choice(KINDS))
-        for _ in range(rng.randint(1, 5)):
+        if attention:
+            self.dims["C"], self.dims["K"] = rng.choice((16, 32)), self.dims["BK"]
+            body += self.attention(scope)
+        for _ in range(rng.randint(1, 3) - attention):
+            body += self.load(scope, rng.choice(self.kinds(scope)))
+        for _ in range(rng.randint(1, 4) - attention):
             body += self.statement(scope, 2)
         body += self.stores(scope)
         self.shared_where_needed(body)
@@ -85,7 +94,11 @@ class GpuDraws(Draws):
 
     def shared_where_needed(self, body: list[p.Stmt]) -> None:
         """Fragments are read by the thread that wrote them: everything else goes through shared memory."""
-        shared = {t for s in p.nodes(tuple(body)) if isinstance(s, p.Gemm) for t in (s.a, s.b)} | self.irregular
+        products = [s for s in p.nodes(tuple(body)) if isinstance(s, p.Gemm)]
+        loaded = {
+            s.target.buffer for s in p.nodes(tuple(body)) if isinstance(s, p.Copy) and s.source.buffer.startswith("X")
+        }
+        shared = {s.b for s in products} | {s.a for s in products if s.a in loaded or s.transpose_a} | self.irregular
         accumulators = {s.c for s in p.nodes(tuple(body)) if isinstance(s, p.Gemm)}
         for tile in self.tiles.values():
             if tile.name in accumulators:
@@ -109,13 +122,16 @@ class GpuDraws(Draws):
             self.tensors.append(tensor)
         same = tensor.dtype if self.chance(0.85) else None
         tile = into or self.new_tile(kind, dtype or same)
-        starts = tuple(scope.origins[role] for role in kind)
+        starts = [scope.origins[role] for role in kind]
+        if into is None and dtype is None and self.chance(0.06):
+            axis = self.rng.randrange(len(kind))  # one further: what is behind the end is 0
+            starts[axis] = add(starts[axis], p.Const(1))
         scope.defined.add(tile.name)
-        return [p.Copy(p.Region(tensor.name, starts, tile.shape), tile.whole)]
+        return [p.Copy(p.Region(tensor.name, tuple(starts), tile.shape), tile.whole)]
 
     def stores(self, scope: Scope) -> list[p.Stmt]:
         """One to three tiles go to tensors of their own."""
-        wanted = [t for t in self.tiles.values() if t.name in scope.defined and "k" not in t.kind]
+        wanted = [t for t in self.tiles.values() if t.name in scope.defined and all(r in scope.origins for r in t.kind)]
         newest = wanted[-3:]
         chosen = self.rng.sample(newest, min(len(newest), self.rng.randint(1, 3)))
         return [s for tile in chosen for s in self.store(scope, tile)]
@@ -123,7 +139,11 @@ class GpuDraws(Draws):
     def store(self, scope: Scope, tile: Tile) -> list[p.Stmt]:
         others = [role for role in self.grid if role not in tile.kind]
         extents = tuple(self.parts(role) for role in others) + tuple(p.Name(EXTENTS[role]) for role in tile.kind)
-        dtype = tile.dtype if self.chance(0.8) or tile.dtype not in ("float32", "float16") else self.rng.choice(("float32", "float16"))
+        dtype = (
+            tile.dtype
+            if self.chance(0.8) or tile.dtype not in ("float32", "float16")
+            else self.rng.choice(("float32", "float16"))
+        )
         out = p.Buffer(f"Y{len(self.outs)}", dtype, extents, "out")
         self.outs.append(out)
         starts = tuple(p.Name(self.grid[role]) for role in others) + tuple(scope.origins[role] for role in tile.kind)
@@ -137,7 +157,11 @@ class GpuDraws(Draws):
         here = Element(dict(zip(tile.kind, names, strict=False)))
         ahead = len(starts) - len(tile.kind)
         places = [add(start, p.Name(here.vars[role])) for start, role in zip(starts[ahead:], tile.kind, strict=True)]
-        value = self.valued(tile.dtype, here, scope, 1) if self.chance(0.5) else p.Ref(tile.name, tuple(p.Name(here.vars[r]) for r in tile.kind))
+        value = (
+            self.valued(tile.dtype, here, scope, 1)
+            if self.chance(0.5)
+            else p.Ref(tile.name, tuple(p.Name(here.vars[r]) for r in tile.kind))
+        )
         statement: p.Stmt = p.Assign(p.Ref(out.name, (*starts[:ahead], *places)), value)
         for place, role in zip(places, tile.kind, strict=True):
             if self.dims[EXTENTS[role]] % self.dims[SIZES[role]]:
@@ -149,8 +173,8 @@ class GpuDraws(Draws):
     def statement(self, scope: Scope, depth: int) -> list[p.Stmt]:
         """One statement, or none where what was drawn does not fit."""
         choices: list[tuple[float, Callable[[Scope, int], list[p.Stmt]]]] = [
-            (5.0, self.any_parallel), (2.0, self.any_reduce), (1.2, self.any_copy), (0.6, self.any_fill), (0.8, self.reload),
-            (0.8, self.scalar), (0.5, self.by_rows), (0.6, self.direct),
+            (5.0, self.any_parallel), (2.0, self.any_reduce), (1.2, self.any_copy), (0.6, self.any_fill),
+            (0.8, self.reload), (0.8, self.scalar), (0.5, self.by_rows), (0.6, self.direct),
         ]  # fmt: skip
         if depth > 0:
             choices += [(1.6, self.loop), (0.9, self.branch), (0.4, self.macro)]
@@ -161,7 +185,11 @@ class GpuDraws(Draws):
         return maker(scope, depth)
 
     def kinds(self, scope: Scope) -> list[str]:
-        return [kind for kind in KINDS if all(role in scope.origins for role in kind)]
+        return [
+            kind
+            for kind in KINDS
+            if all(role in scope.origins for role in kind) and ("c" not in kind or self.chance(0.5))
+        ]
 
     def any_parallel(self, scope: Scope, depth: int) -> list[p.Stmt]:
         seen = [t.kind for t in self.readable(scope)]
@@ -211,14 +239,21 @@ class GpuDraws(Draws):
 
     def any_fill(self, scope: Scope, depth: int) -> list[p.Stmt]:
         tiles = self.readable(scope)
-        tile = self.rng.choice(tiles) if tiles and self.chance(0.5) else self.new_tile(self.rng.choice(self.kinds(scope)))
+        tile = (
+            self.rng.choice(tiles) if tiles and self.chance(0.5) else self.new_tile(self.rng.choice(self.kinds(scope)))
+        )
         value = 0 if self.chance(0.5) else self.rng.choice((1, 2, 3))
         rows = self.dims[SIZES[tile.kind[0]]]
         if tile.name in scope.defined and rows > 2 and self.chance(0.35):
             count = self.rng.choice([n for n in (1, 2, 4, 8, 16) if n < rows])
             start = self.rng.choice((0, rows - count))
             self.irregular.add(tile.name)
-            return [p.Fill(p.Region(tile.name, (p.Const(start), *tile.whole.starts[1:]), (p.Const(count), *tile.shape[1:])), value)]
+            return [
+                p.Fill(
+                    p.Region(tile.name, (p.Const(start), *tile.whole.starts[1:]), (p.Const(count), *tile.shape[1:])),
+                    value,
+                )
+            ]
         scope.defined.add(tile.name)
         return [p.Fill(tile.whole, value)]
 
@@ -297,11 +332,20 @@ class GpuDraws(Draws):
         if not body:
             return []
         scope.defined |= inner.defined
-        return [p.For(var, extent, self.rng.choice(("serial", "range", "Pipelined", "unroll") if self.chance(0.9) else ("serial",)), tuple(body))]
+        return [
+            p.For(
+                var,
+                extent,
+                self.rng.choice(("serial", "range", "Pipelined", "unroll") if self.chance(0.9) else ("serial",)),
+                tuple(body),
+            )
+        ]
 
     def branch(self, scope: Scope, depth: int) -> list[p.Stmt]:
         """A condition that holds for a whole block."""
-        names = [var for var, _ in self.blocks] + [n for n, t in scope.scalars.items() if t == "int32" and n.startswith("k")]
+        names = [var for var, _ in self.blocks] + [
+            n for n, t in scope.scalars.items() if t == "int32" and n.startswith("k")
+        ]
         name = p.Name(self.rng.choice(names))
         left: p.Expr = p.Bin("%", name, p.Const(2)) if self.chance(0.3) else name
         condition = p.Bin(self.rng.choice(("<", "==", ">", "!=", ">=")), left, p.Const(self.rng.choice((0, 1, 1))))
@@ -321,7 +365,9 @@ class GpuDraws(Draws):
     def gemm_loop(self, scope: Scope, depth: int) -> list[p.Stmt]:
         """A product of two tensors, tile by tile, with something done to the tiles on the way."""
         whole = self.chance(0.2)
-        dtype, total = self.rng.choices((("float16", "float32"), ("float32", "float32"), ("int8", "int32")), (8, 2, 1))[0]
+        dtype, total = self.rng.choices((("float16", "float32"), ("float32", "float32"), ("int8", "int32")), (8, 2, 1))[
+            0
+        ]
         acc = self.new_tile("mn", total, "fragment")
         ta, tb = self.chance(0.25), self.chance(0.35)
         var = self.fresh("k")
@@ -330,7 +376,12 @@ class GpuDraws(Draws):
         body: list[p.Stmt] = []
         tiles = []
         for kind, turned in (("mk", ta), ("kn", tb)):
-            body += self.load(inner, kind[::-1] if turned else kind, dtype, self.new_tile(kind[::-1] if turned else kind, dtype, "shared"))
+            body += self.load(
+                inner,
+                kind[::-1] if turned else kind,
+                dtype,
+                self.new_tile(kind[::-1] if turned else kind, dtype, "shared"),
+            )
             tiles.append(list(self.tiles.values())[-1])
         if self.chance(0.25):
             body += self.parallel(inner, tiles[0].kind, tiles[0])
@@ -342,6 +393,41 @@ class GpuDraws(Draws):
         kind = self.rng.choice(("Pipelined", "Pipelined", "serial", "range"))
         start = p.Fill(acc.whole, 0)
         return [start, p.For(var, self.parts("k"), kind, tuple(body))]
+
+    def attention(self, scope: Scope) -> list[p.Stmt]:
+        """Two products in a loop, with rows of statistics between them."""
+        out = self.new_tile("mc", "float32", "fragment")
+        rows = [self.new_tile("m", "float32", "fragment") for _ in range(self.rng.randint(1, 2))]
+        scope.origins["k"] = p.Const(0)
+        body = self.load(scope, "mk", "float16", self.new_tile("mk", "float16", "shared"))
+        query = list(self.tiles.values())[-1]
+        del scope.origins["k"]
+        body += [p.Fill(out.whole, 0), *(p.Fill(row.whole, self.rng.choice((0, 1))) for row in rows)]
+        scope.defined = {row.name for row in rows}
+        var = self.fresh("k")
+        inner = scope.inner()
+        inner.origins |= {"n": p.Bin("*", p.Name(var), size("n")), "k": p.Const(0)}
+        scores = self.new_tile("mn", "float32", "fragment")
+        keys = self.new_tile("nk", "float16", "shared")
+        steps = self.load(inner, "nk", "float16", keys)
+        cleared = self.chance(0.5)
+        steps += [] if cleared else [p.Fill(scores.whole, 0)]
+        steps.append(p.Gemm(query.name, keys.name, scores.name, transpose_b=True, clear=cleared))
+        inner.defined = {scores.name, *(row.name for row in rows)}
+        for _ in range(self.rng.randint(1, 3)):
+            steps += self.rng.choice((self.any_parallel, self.any_parallel, self.any_reduce, self.any_copy))(inner, 0)
+        weights = self.new_tile("mn", "float16")
+        steps.append(p.Copy(scores.whole, weights.whole))
+        if self.chance(0.5):
+            here = Element({"m": "i", "c": "j"} if "i" not in self.taken else {"m": "r", "c": "s"})
+            ref = p.Ref(out.name, tuple(map(p.Name, here.vars.values())))
+            scale = p.Ref(rows[0].name, (ref.index[0],))
+            steps.append(p.Parallel(tuple(here.vars.values()), out.shape, (p.Assign(ref, p.Bin("*", ref, scale)),)))
+        values = self.new_tile("nc", "float16", "shared")
+        steps += [*self.load(inner, "nc", "float16", values), p.Gemm(weights.name, values.name, out.name)]
+        body.append(p.For(var, self.parts("n"), self.rng.choice(("Pipelined", "serial")), tuple(steps)))
+        scope.defined = {out.name, *(row.name for row in rows)}
+        return body
 
 
 def draw(seed: int) -> p.Program:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 
 from tests.generated import program as p
+from tests.generated.legacy import HALF
 from tests.generated.printing import Text
 
 _OPERATORS = {"+": "add", "-": "sub", "*": "mul", "max": "max", "min": "min", "/": "div"}
@@ -25,13 +26,22 @@ class Halves(Text):
         self.tiles = {t.name: t for t in self.launch.tiles}
         self.tensors = {t.name: t for t in program.tensors}
         self.cid, self.vid = program.spelled("names", ("cid", "vid"))
+        self.core = f"(1 - {self.vid})" if program.spelled("swapped") else self.vid
         whole = self.expr(p.Name("BM"))
         self.half = {"half": "half", "VEC_NUM": f"{whole} // VEC_NUM"}.get(program.spelled("half"), f"{whole} // 2")
+        self.offset = (
+            f"{self.core} * ({self.half})" if program.spelled("half") == "VEC_NUM" else f"{self.core} * {self.half}"
+        )
+        self.macros: list[str] = []
         self.count = ""
         self.loops: list[str] = []
         self.side = "CV"
         pairs = [(s.source.buffer, s.target.buffer) for s in p.nodes(self.launch.body) if isinstance(s, p.Copy)]
-        self.transfers = [pair for pair in dict.fromkeys(pairs) if all(n in self.tiles for n in pair) and len({self._core(n) for n in pair}) > 1]
+        self.transfers = [
+            pair
+            for pair in dict.fromkeys(pairs)
+            if all(n in self.tiles for n in pair) and len({self._core(n) for n in pair}) > 1
+        ]
 
     def _core(self, name: str) -> str:
         return "C" if self.tiles[name].kind in ("l1", "l0c") else "V"
@@ -49,21 +59,28 @@ class Halves(Text):
         jit += [f"workspace_idx={[len(tensors) + n for n in range(len(self.transfers))]}"] if self.transfers else []
         jit += ["pass_configs=pass_configs"] if keys else []
         lines = ["import tilelang", "import tilelang.language as T", ""]
-        lines += ["pass_configs = {", *(f"    tilelang.PassConfigKey.{key}: True," for key in keys), "}", ""] if keys else []
+        lines += (
+            ["pass_configs = {", *(f"    tilelang.PassConfigKey.{key}: True," for key in keys), "}", ""] if keys else []
+        )
         arguments = [f"{n}={v}" for n, v in self.program.sizes if n not in self.literal]
         lines += ["", f"@tilelang.jit({', '.join(jit)})", f"def kern({', '.join(arguments)}):"]
         whole = self.expr(p.Name("BM"))
         lines += [f"    half = {whole} // 2"] if self.program.spelled("half") == "half" else []
         lines += ["    VEC_NUM = 2"] if self.program.spelled("half") == "VEC_NUM" else []
-        counts = [f"T.ceildiv({self.plain(e.left)}, {self.plain(e.right)})" for _, e in self.launch.blocks if isinstance(e, p.Bin)]
+        counts = [
+            f"T.ceildiv({self.plain(e.left)}, {self.plain(e.right)})"
+            for _, e in self.launch.blocks
+            if isinstance(e, p.Bin)
+        ]
         if len(counts) > 1:
             lines.append(f"    n_num = {counts[1]}")
             counts[1] = "n_num"
         self.count = " * ".join(counts)
+        body = textwrap.indent("\n".join(self._body()), " " * 12)
+        lines += [line for macro in self.macros for line in ["", *textwrap.indent(macro, " " * 4).split("\n")]]
         lines += ["", "    @T.prim_func", "    def main("]
         lines += [f"        {t.name}: T.Tensor({self.shape(t.shape)}, {t.dtype!r})," for t in tensors]
         lines += [f"        {line}," for line in map(self._workspace, range(len(self.transfers)))]
-        body = textwrap.indent("\n".join(self._body()), " " * 12)
         head = f"        with T.Kernel({self.count}, is_npu=True) as ({self.cid}, {self.vid}):"
         return "\n".join([*lines, "    ):", head, body, "", "    return main", ""])
 
@@ -71,13 +88,16 @@ class Halves(Text):
         source, target = (self.tiles[name] for name in self.transfers[number])
         narrow = target.dtype if source.kind == "l0c" else source.dtype
         versions = "2, " if self._versions(number) else ""
-        return f"workspace_{number + 1}: T.Tensor(({self.count}, {versions}{', '.join(map(self.plain, source.shape))}), {narrow!r})"
+        shape = ", ".join(map(self.plain, source.shape))
+        return f"workspace_{number + 1}: T.Tensor(({self.count}, {versions}{shape}), {narrow!r})"
 
     def _versions(self, number: int) -> bool:
         """Two slots in turn, for a transfer within a loop."""
         pair = self.transfers[number]
         loops = [s for s in self.launch.body if isinstance(s, p.For)]
-        inside = any(isinstance(s, p.Copy) and (s.source.buffer, s.target.buffer) == pair for loop in loops for s in loop.body)
+        inside = any(
+            isinstance(s, p.Copy) and (s.source.buffer, s.target.buffer) == pair for loop in loops for s in loop.body
+        )
         return inside and bool(self.program.spelled("parity"))
 
     def _body(self) -> list[str]:
@@ -91,7 +111,8 @@ class Halves(Text):
             if tile.kind == "ub":
                 shape[0] = self.half
                 shape += ["1"] if len(shape) == 1 and self.program.spelled("column") else []
-            lines.append(f"{tile.name} = T.alloc_{_ALLOC[tile.kind]}(({', '.join(shape)}{',' if len(shape) == 1 else ''}), {tile.dtype!r})")
+            extents = ", ".join(shape) + ("," if len(shape) == 1 else "")
+            lines.append(f"{tile.name} = T.alloc_{_ALLOC[tile.kind]}(({extents}), {tile.dtype!r})")
         if not self.expert:
             return lines + self.block(self.launch.body)
         for side in "CV":
@@ -117,6 +138,8 @@ class Halves(Text):
         """One statement."""
         if isinstance(s, (p.For, p.If)):
             return self._nested(s)
+        if isinstance(s, p.Macro):
+            return self._macro(s) if "V" in self.side else []
         if isinstance(s, p.Copy):
             return self._copy(s)
         if isinstance(s, p.Gemm):
@@ -141,7 +164,19 @@ class Halves(Text):
         self.loops.pop()
         extent = self.plain(s.extent)
         head = f"for {s.var} in {'range' if self.program.spelled('loop') == 'range' else 'T.serial'}({extent}):"
+        if s.kind == "Pipelined" and not self.expert:
+            head = f"for {s.var} in T.Pipelined({extent}, num_stages={self.program.spelled('stages', 1)}):"
         return [head, *("    " + line for line in inner)] if inner else []
+
+    def _macro(self, s: p.Macro) -> list[str]:
+        """The call of vector statements; the macro goes in front of the kernel."""
+        names = sorted((p.names(s.body) - p.bound(s.body) - {name for name, _ in self.program.sizes}) | {self.vid})
+        self.macros.append(
+            "\n".join(
+                ["@T.macro", f"def {s.name}({', '.join(names)}):", *("    " + line for line in self.block(s.body))]
+            )
+        )
+        return [f"{s.name}({', '.join(names)})"]
 
     def _gemm(self, s: p.Gemm) -> list[str]:
         flags = [f"{name}=True" for name, on in (("transpose_A", s.transpose_a), ("transpose_B", s.transpose_b)) if on]
@@ -168,8 +203,9 @@ class Halves(Text):
         tile = self.tiles[other.buffer]
         starts, lengths = list(map(self.plain, r.starts)), list(map(self.plain, tile.shape))
         if tile.kind == "ub":
-            offset = f"{self.vid} * ({self.half})" if "//" in self.half and self.program.spelled("half") == "VEC_NUM" else f"{self.vid} * {self.half}"
-            starts[0], lengths[0] = f"{starts[0]} + {offset}", self.half
+            starts[0], lengths[0] = f"{starts[0]} + {self.offset}", self.half
+            if self.program.spelled("tasks") and r.starts[0] == p.Bin("*", p.Name("bx"), p.Name("BM")):
+                starts[0] = f"(bx * 2 + {self.core}) * ({self.half})"
         if self.program.spelled("slices"):
             return f"{r.buffer}[{', '.join(f'{a} : {a} + {b}' for a, b in zip(starts, lengths, strict=True))}]"
         return f"{r.buffer}[{', '.join(starts)}]"
@@ -179,8 +215,7 @@ class Halves(Text):
         slot = f"{self.loops[-1]} % 2, " if self._versions(number) else ""
         name = f"workspace_{number + 1}"
         whole = f"{name}[{self.cid}, {slot}0, 0]"
-        offset = f"{self.vid} * ({self.half})" if self.program.spelled("half") == "VEC_NUM" else f"{self.vid} * {self.half}"
-        half = f"{name}[{self.cid}, {slot}{offset}, 0]"
+        half = f"{name}[{self.cid}, {slot}{self.offset}, 0]"
         to_vector = self._core(target) == "V"
         write = f"T.copy({source}, {whole if to_vector else half})"
         read = f"T.copy({half if to_vector else whole}, {target})"
@@ -188,7 +223,11 @@ class Halves(Text):
         lines = []
         if writer in self.side:
             lines.append(write)
-            lines += ["T.barrier_all()", f"T.set_cross_flag({'FIX' if to_vector else 'MTE3'!r}, {number})"] if self.expert else []
+            lines += (
+                ["T.barrier_all()", f"T.set_cross_flag({'FIX' if to_vector else 'MTE3'!r}, {number})"]
+                if self.expert
+                else []
+            )
         if reader in self.side:
             lines += [f"T.wait_cross_flag({number})", "T.barrier_all()"] if self.expert else []
             lines.append(read)
@@ -210,8 +249,17 @@ class Halves(Text):
         if halved:
             extents[0] = self.half
             self.rows = {s.vars[0]}
+        body = s.body
+        first = isinstance(inner, p.If) and inner.condition == p.Bin("<", p.Name(s.vars[0]), HALF)
+        if first:  # the rows of one core
+            body = inner.then
         lines = [f"for {', '.join(s.vars)} in T.Parallel({', '.join(extents)}):"]
-        lines += ["    " + line for line in self._elements(s.body)]
+        lines += ["    " + line for line in self._elements(body)]
+        if first:
+            lines = [
+                f"if {self.core} == 0:".replace("(1 - ", "1 - ").replace(") ==", " =="),
+                *("    " + line for line in lines),
+            ]
         self.rows = set()
         return lines
 
@@ -243,16 +291,27 @@ class Halves(Text):
             if right and (value.op != "-" or not isinstance(value.right, p.Const)):
                 return [f"T.tile.{_OPERATORS[value.op]}({s.target.buffer}, {tile(value.left)}, {right.strip('()')})"]
             row = isinstance(value.right, p.Ref) and self.tiles[value.right.buffer].kind == "ub" and len(vars_) == 2
-            if row and not right and len(self.tiles[value.right.buffer].shape) == 1 and value.op in "*+" and not self.program.spelled("column"):  # type: ignore[union-attr]
+            if (
+                row
+                and not right
+                and len(self.tiles[value.right.buffer].shape) == 1
+                and value.op in "*+"
+                and not self.program.spelled("column")
+            ):  # type: ignore[union-attr]
                 one = value.right.buffer  # type: ignore[union-attr]
                 head = f"for i in range({self.half}):"
-                return [head, f"    T.tile.{_OPERATORS[value.op]}({s.target.buffer}[i, :], {tile(value.left)}[i, :], {one}[i])"]
+                return [
+                    head,
+                    f"    T.tile.{_OPERATORS[value.op]}({s.target.buffer}[i, :], {tile(value.left)}[i, :], {one}[i])",
+                ]
         return []
 
     def expr(self, e: p.Expr) -> str:
         """A row is counted within the half where it is an index, within the tile where it is a number."""
         if isinstance(e, p.Name) and e.name in self.rows:
-            return f"({self.vid} * ({self.half}) + {e.name})"
+            return f"({self.offset} + {e.name})"
+        if isinstance(e, p.Bin) and isinstance(e.left, p.Name) and e.left.name in self.rows and e.right == HALF:
+            return e.left.name if e.op == "%" else self.core
         if isinstance(e, p.Ref) and e.buffer in self.tiles and self.tiles[e.buffer].kind == "ub":
             first, *rest = e.index
             assert isinstance(first, p.Name), e

@@ -10,7 +10,8 @@ import random
 from tests.generated import program as p
 from tests.generated.drawing import EXTENTS, SIZES, Draws, Element, Scope, Tile, size
 
-UNARY = ("exp", "abs", "sqrt", "rsqrt", "relu", "log")
+HALF = p.Bin("//", p.Name("BM"), p.Const(2))
+"""The rows of one core. ``i % HALF`` is printed as the row within a core, ``i // HALF`` as the core's number."""
 
 
 class LegacyDraws(Draws):
@@ -21,6 +22,7 @@ class LegacyDraws(Draws):
         self.tensors: list[p.Buffer] = []
         self.outs: list[p.Buffer] = []
         self.odd = 0.0
+        self.stages = 1
         self.functions = ("exp", "abs", "sqrt", "rsqrt", "log")
 
     def program(self) -> p.Program:
@@ -44,15 +46,17 @@ class LegacyDraws(Draws):
         expert = self.chance(0.35)
         return (
             ("literal", tuple(n for n in ("M", "N", "K", "BM", "BN", "BK", "C") if self.chance(0.25))),
-            ("expert", expert), ("half", self.rng.choice(("half", "//", "VEC_NUM"))), ("column", columns and self.chance(0.3)),
+            ("expert", expert), ("half", self.rng.choice(("half", "//", "VEC_NUM"))),
+            ("column", columns and self.chance(0.3)),
             ("slices", self.chance(0.3)), ("keys", self.rng.choice((2, 3, 4, 4))), ("branch_init", self.chance(0.3)),
             ("loop", self.rng.choice(("serial", "range"))), ("parity", self.chance(0.15)), ("ops", self.rng.random()),
+            ("swapped", self.chance(0.06)), ("tasks", self.chance(0.12)), ("stages", self.stages),
             ("names", self.rng.choice((("cid", "vid"), ("bid", "sub"), ("cid", "vid")))),
         )  # fmt: skip
 
     # parts
 
-    def grid(self, roles: str) -> Scope:
+    def over(self, roles: str) -> Scope:
         self.roles = dict(zip(roles, ("bx", "by"), strict=False))
         scope = Scope(origins={role: p.Bin("*", p.Name(var), size(role)) for role, var in self.roles.items()})
         scope.origins["c"] = p.Const(0)
@@ -93,10 +97,17 @@ class LegacyDraws(Draws):
             tile = half
         out = p.Buffer(f"Y{len(self.outs)}", tile.dtype, tuple(p.Name(EXTENTS[role]) for role in tile.kind), "out")
         self.outs.append(out)
-        return [*body, p.Copy(tile.whole, p.Region(out.name, tuple(scope.origins[role] for role in tile.kind), tile.shape))]
+        return [
+            *body,
+            p.Copy(tile.whole, p.Region(out.name, tuple(scope.origins[role] for role in tile.kind), tile.shape)),
+        ]
 
     def pick(self, scope: Scope, kind: str, memory: str = "ub") -> Tile | None:
-        tiles = [t for t in self.tiles.values() if t.name in scope.defined and t.kind == kind and t.scope == memory and t.dtype == "float32"]
+        tiles = [
+            t
+            for t in self.tiles.values()
+            if t.name in scope.defined and t.kind == kind and t.scope == memory and t.dtype == "float32"
+        ]
         return self.rng.choice(tiles) if tiles else None
 
     def target(self, scope: Scope, kind: str) -> Tile:
@@ -106,7 +117,9 @@ class LegacyDraws(Draws):
     # vector statements
 
     def work(self, scope: Scope, kind: str, count: int) -> list[p.Stmt]:
-        return [s for _ in range(count) for s in self.vector_statement(scope, kind)]
+        body = [s for _ in range(count) for s in self.vector_statement(scope, kind)]
+        known = not any(isinstance(s, (p.Macro, p.If)) for s in p.nodes(tuple(body)))
+        return [p.Macro(self.fresh("part"), tuple(body))] if body and known and self.chance(0.08) else body
 
     def vector_statement(self, scope: Scope, kind: str) -> list[p.Stmt]:
         what = self.rng.random()
@@ -130,7 +143,11 @@ class LegacyDraws(Draws):
             return [p.For(self.fresh("k"), p.Const(self.rng.randint(1, 3)), "serial", tuple(body))] if body else []
         if what < 0.38:
             condition = p.Bin(self.rng.choice(("<", "==", ">")), p.Name("bx"), p.Const(self.rng.choice((0, 1))))
-            body = [s for s in self.work(scope.inner(), kind, 2) if p.names(s) <= scope.defined | set(SIZES.values()) | {"i", "j"}]
+            body = [
+                s
+                for s in self.work(scope.inner(), kind, 2)
+                if p.names(s) <= scope.defined | set(SIZES.values()) | {"i", "j"}
+            ]
             return [p.If(condition, tuple(body))] if body else []
         return self.formula(scope, self.rng.choice((kind, kind, kind, "m")))
 
@@ -140,7 +157,11 @@ class LegacyDraws(Draws):
             return []
         row = self.target(scope, "m")
         scope.defined.add(row.name)
-        return [p.Reduce(self.rng.choice(("sum", "max", "max", "min")), source.name, row.name, 1 if self.chance(0.5) else -1)]
+        return [
+            p.Reduce(
+                self.rng.choice(("sum", "max", "max", "min")), source.name, row.name, 1 if self.chance(0.5) else -1
+            )
+        ]
 
     def formula(self, scope: Scope, kind: str) -> list[p.Stmt]:
         """An element-wise loop, or the operator for it."""
@@ -159,7 +180,10 @@ class LegacyDraws(Draws):
                 value = p.Un(op, value)
             elif op in ("sqrt", "rsqrt", "log"):
                 positive = self.new_tile(kind, "float32", "ub")
-                made = [self.loop(here, kind, ref(positive), p.Un("abs", value)), self.loop(here, kind, ref(positive), p.Bin("+", ref(positive), p.Const(0.5)))]
+                made = [
+                    self.loop(here, kind, ref(positive), p.Un("abs", value)),
+                    self.loop(here, kind, ref(positive), p.Bin("+", ref(positive), p.Const(0.5))),
+                ]
                 scope.defined |= {tile.name, positive.name}
                 return [*made, self.loop(here, kind, ref(tile), p.Un(op, ref(positive)))]
             else:
@@ -173,13 +197,15 @@ class LegacyDraws(Draws):
             if op not in ("max", "min"):  # the compiler knows them of whole tiles and numbers only
                 choices += [ref(row)] if row is not None and len(kind) > 1 else []
                 choices += [ref(column)] if column is not None and "n" in kind else []
-                choices = [p.Cast("float32", p.Name("i"))] if self.chance(0.06) else choices
+                row = self.rng.choice((p.Name("i"), p.Bin("%", p.Name("i"), HALF), p.Bin("//", p.Name("i"), HALF)))
+                choices = [p.Cast("float32", row)] if self.chance(0.06) else choices
             value = p.Bin(op, value, self.rng.choice(choices))
             if self.chance(0.15) and second is not None and op not in ("max", "min"):
                 value = p.Bin(self.rng.choice("+-*"), value, ref(second))
         scope.defined.add(tile.name)
         if tile.name in scope.defined and self.chance(0.05) and len(kind) > 1 and tile is first:
-            value_statement: p.Stmt = p.If(p.Bin("<", p.Name(self.rng.choice(("j", "j", "i"))), p.Const(5)), (p.Assign(ref(tile), value),))
+            bound = self.rng.choice((("j", p.Const(5)), ("j", p.Const(5)), ("i", p.Const(5)), ("i", HALF), ("i", HALF)))
+            value_statement: p.Stmt = p.If(p.Bin("<", p.Name(bound[0]), bound[1]), (p.Assign(ref(tile), value),))
             return [p.Parallel(vars_, tile.shape, (value_statement,))]
         return [self.loop(here, kind, ref(tile), value)]
 
@@ -200,13 +226,17 @@ class LegacyDraws(Draws):
         return body
 
     def finish(self, scope: Scope) -> list[p.Stmt]:
-        tiles = [t for t in self.tiles.values() if t.name in scope.defined and t.scope == "ub" and t.dtype == "float32" and "k" not in t.kind]
+        tiles = [
+            t
+            for t in self.tiles.values()
+            if t.name in scope.defined and t.scope == "ub" and t.dtype == "float32" and "k" not in t.kind
+        ]
         chosen = tiles[-1:] + ([self.rng.choice(tiles)] if self.chance(0.4) else [])
         return [s for t in {t.name: t for t in chosen}.values() for s in self.store(scope, t)]
 
     def vector(self) -> p.Launch:
         whole_rows = self.chance(0.5)
-        scope = self.grid("m" if whole_rows else "mn")
+        scope = self.over("m" if whole_rows else "mn")
         if whole_rows:
             self.dims["N"] = self.dims["BN"]
             scope.origins["n"] = p.Const(0)
@@ -225,7 +255,14 @@ class LegacyDraws(Draws):
             assert last is not None
             part.append(p.Reduce(self.rng.choice(("sum", "max")), last.name, total.name, 1))
             here = Element({"m": "i"})
-            part.append(self.loop(here, "m", p.Ref(row.name, (p.Name("i"),)), p.Bin("+", p.Ref(row.name, (p.Name("i"),)), p.Ref(total.name, (p.Name("i"),)))))
+            part.append(
+                self.loop(
+                    here,
+                    "m",
+                    p.Ref(row.name, (p.Name("i"),)),
+                    p.Bin("+", p.Ref(row.name, (p.Name("i"),)), p.Ref(total.name, (p.Name("i"),))),
+                )
+            )
             body.append(p.For(var, p.Bin("//", p.Name("K"), size("k")), "serial", tuple(part)))
         body += self.work(scope, "mn", self.rng.randint(1, 6))
         return self.launch(body + self.finish(scope))
@@ -240,10 +277,13 @@ class LegacyDraws(Draws):
         a, load_a = self.load(inner, "km" if ta else "mk", "float16", "l1")
         b, load_b = self.load(inner, "nk" if tb else "kn", "float16", "l1")
         gemm = p.Gemm(a.name, b.name, acc.name, ta, tb)
-        return acc, [p.Fill(acc.whole, 0), p.For(var, p.Bin("//", p.Name("K"), size("k")), "serial", (load_a, load_b, gemm))]
+        return acc, [
+            p.Fill(acc.whole, 0),
+            p.For(var, p.Bin("//", p.Name("K"), size("k")), "serial", (load_a, load_b, gemm)),
+        ]
 
     def epilogue(self) -> p.Launch:
-        scope = self.grid("mn")
+        scope = self.over("mn")
         acc, body = self.product(scope)
         landed = self.new_tile("mn", "float32", "ub")
         scope.defined.add(landed.name)
@@ -262,7 +302,7 @@ class LegacyDraws(Draws):
         return operand, [p.Copy(tile.whole, half.whole), p.Copy(half.whole, operand.whole)]
 
     def prologue(self) -> p.Launch:
-        scope = self.grid("mn")
+        scope = self.over("mn")
         self.dims["K"] = self.dims["BK"]
         scope.origins["k"] = p.Const(0)
         body = self.loaded(scope, "mk")
@@ -283,7 +323,7 @@ class LegacyDraws(Draws):
 
     def two_way(self) -> p.Launch:
         """A loop in which tiles go to the vector cores and back, as in attention."""
-        scope = self.grid("m")
+        scope = self.over("m")
         self.dims["K"] = self.dims["BK"]
         scope.origins["k"] = p.Const(0)
         q, load_q = self.load(scope, "mk", "float16", "l1")
@@ -298,7 +338,11 @@ class LegacyDraws(Draws):
         scores, landed = self.new_tile("mn", "float32", "l0c"), self.new_tile("mn", "float32", "ub")
         inner.defined |= {landed.name}
         inner.defined -= {acc.name}
-        steps = [load_keys, p.Gemm(q.name, keys.name, scores.name, transpose_b=True, clear=True), p.Copy(scores.whole, landed.whole)]
+        steps = [
+            load_keys,
+            p.Gemm(q.name, keys.name, scores.name, transpose_b=True, clear=True),
+            p.Copy(scores.whole, landed.whole),
+        ]
         if self.chance(0.3):
             steps = self.loaded(inner, "mn") + steps
         steps += self.work(inner, "mn", self.rng.randint(1, 4))
@@ -307,13 +351,29 @@ class LegacyDraws(Draws):
         operand, moves = self.to_cube(inner, chosen)
         values, load_values = self.load(inner, "nc", "float16", "l1")
         product, part = self.new_tile("mc", "float32", "l0c"), self.new_tile("mc", "float32", "ub")
-        steps += [*moves, load_values, p.Gemm(operand.name, values.name, product.name, clear=True), p.Copy(product.whole, part.whole)]
+        steps += [
+            *moves,
+            load_values,
+            p.Gemm(operand.name, values.name, product.name, clear=True),
+            p.Copy(product.whole, part.whole),
+        ]
         i, j = p.Name("i"), p.Name("j")
         here = Element({"m": "i", "c": "j"})
         if self.chance(0.5):
-            steps.append(self.loop(here, "mc", p.Ref(acc.name, (i, j)), p.Bin("*", p.Ref(acc.name, (i, j)), p.Ref(row.name, (i,)))))
-        steps.append(self.loop(here, "mc", p.Ref(acc.name, (i, j)), p.Bin("+", p.Ref(acc.name, (i, j)), p.Ref(part.name, (i, j)))))
-        body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), "serial", tuple(steps)))
+            steps.append(
+                self.loop(
+                    here, "mc", p.Ref(acc.name, (i, j)), p.Bin("*", p.Ref(acc.name, (i, j)), p.Ref(row.name, (i,)))
+                )
+            )
+        steps.append(
+            self.loop(
+                here, "mc", p.Ref(acc.name, (i, j)), p.Bin("+", p.Ref(acc.name, (i, j)), p.Ref(part.name, (i, j)))
+            )
+        )
+        turns = self.dims["N"] // self.dims["BN"]
+        self.stages = self.rng.choice([n for n in (1, 2, 3) if turns % n == 0])
+        kind = self.rng.choice(("serial", "serial", "Pipelined"))
+        body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), kind, tuple(steps)))
         scope.defined = {acc.name, row.name}
         body += self.work(scope, "mc", self.rng.randint(0, 3))
         return self.launch(body + self.store(scope, acc) + (self.store(scope, row) if self.chance(0.3) else []))

@@ -15,8 +15,20 @@ from typing import Any
 import numpy as np
 
 from tests.generated import program as p
-from tests.generated.values import BOOL, UNKNOWN, Discard, Value, binary, cast, choose, number, settle, unary
-from tests.generated.values import EPSILON, is_float
+from tests.generated.values import (
+    BOOL,
+    EPSILON,
+    UNKNOWN,
+    Discard,
+    Value,
+    binary,
+    cast,
+    choose,
+    is_float,
+    number,
+    settle,
+    unary,
+)
 
 Lanes = np.ndarray
 
@@ -39,7 +51,7 @@ class Memory:
 
 @dataclass
 class Lane:
-    """The iterations that execute a statement: their names, which they are, and where it is not known whether they do."""
+    """The iterations that execute a statement: their names, which they are, and whether it is not known that they do."""
 
     env: dict[str, Value]
     ids: Lanes
@@ -48,7 +60,11 @@ class Lane:
     def of(self, chosen: Lanes, unsure: Lanes) -> Lane:
         """Some of them."""
         env = {
-            name: Value(v.dtype, np.broadcast_to(v.value, self.ids.shape)[chosen], np.broadcast_to(v.slack, self.ids.shape)[chosen])
+            name: Value(
+                v.dtype,
+                np.broadcast_to(v.value, self.ids.shape)[chosen],
+                np.broadcast_to(v.slack, self.ids.shape)[chosen],
+            )
             for name, v in self.env.items()
         }
         return Lane(env, self.ids[chosen], (self.unsure | unsure)[chosen])
@@ -89,7 +105,11 @@ def agrees(expected: Value, got: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         room = expected.slack * 1.5
         if is_float(expected.dtype):
-            room = room + 4 * EPSILON[expected.dtype] * np.abs(np.where(np.isfinite(expected.value), expected.value, 0.0)) + 1e-30
+            room = (
+                room
+                + 4 * EPSILON[expected.dtype] * np.abs(np.where(np.isfinite(expected.value), expected.value, 0.0))
+                + 1e-30
+            )
         close = np.abs(got - expected.value) <= room
     same: np.ndarray = close | (got == expected.value) | ~np.isfinite(expected.slack)
     return same
@@ -193,7 +213,9 @@ class _Block:
             inside &= ((b >= 0) & (b < extent)).reshape([-1 if a == axis else 1 for a in range(len(there))])
         place = np.ix_(*(np.clip(b, 0, extent - 1) for b, extent in zip(there, source.value.shape, strict=True)))
         shape = [len(b) for b in here]
-        got = Value(source.dtype, np.where(inside, source.value[place], 0.0), np.where(inside, source.slack[place], 0.0))
+        got = Value(
+            source.dtype, np.where(inside, source.value[place], 0.0), np.where(inside, source.slack[place], 0.0)
+        )
         got = cast(target.dtype, got) if target.dtype != source.dtype else got
         written = np.where(inside, source.written[place], True).reshape(shape)
         if target.is_tensor and not written.all():
@@ -261,7 +283,10 @@ class _Block:
         if not count:
             return
         grids = np.unravel_index(np.arange(count), extents)
-        inner = {**env, **{v: Value("int32", g.astype(np.float64), np.zeros(count)) for v, g in zip(s.vars, grids, strict=True)}}
+        inner = {
+            **env,
+            **{v: Value("int32", g.astype(np.float64), np.zeros(count)) for v, g in zip(s.vars, grids, strict=True)},
+        }
         self.accesses = {}
         try:
             self._lanes(s.body, Lane(inner, np.arange(count), np.zeros(count, bool)))

@@ -94,7 +94,9 @@ class Gpu(Text):
         lines += [line for macro in self.macros for line in [*textwrap.indent(macro, " " * 4).split("\n"), ""]]
         lines += ["    @T.prim_func", "    def main("]
         lines += [f"        {t.name}: T.Tensor({self.shape(t.shape)}, {t.dtype!r})," for t in self.program.tensors]
-        return "\n".join([*lines, "    ):", *textwrap.indent("\n".join(body), " " * 8).split("\n"), "", "    return main", ""])
+        return "\n".join(
+            [*lines, "    ):", *textwrap.indent("\n".join(body), " " * 8).split("\n"), "", "    return main", ""]
+        )
 
     def launch(self, launch: p.Launch) -> list[str]:
         """One ``with T.Kernel``."""
@@ -137,7 +139,10 @@ class Gpu(Text):
     def loop(self, s: p.For) -> list[str]:
         """A loop."""
         extent = self.plain(s.extent)
-        head = {"range": f"range({extent})", "Pipelined": f"T.Pipelined({extent}, num_stages={self.program.spelled('stages', 2)})"}
+        head = {
+            "range": f"range({extent})",
+            "Pipelined": f"T.Pipelined({extent}, num_stages={self.program.spelled('stages', 2)})",
+        }
         return self.nested(f"for {s.var} in {head.get(s.kind, f'T.{s.kind}({extent})')}:", s.body)
 
     def parallel(self, s: p.Parallel) -> list[str]:
@@ -176,7 +181,11 @@ class Gpu(Text):
         return [f"T.reduce_{s.kind}({s.source}, {s.target}, dim={s.axis}{clear})"]
 
     def gemm(self, s: p.Gemm) -> list[str]:
-        flags = [f"{name}=True" for name, on in (("transpose_A", s.transpose_a), ("transpose_B", s.transpose_b), ("clear_accum", s.clear)) if on]
+        flags = [
+            f"{name}=True"
+            for name, on in (("transpose_A", s.transpose_a), ("transpose_B", s.transpose_b), ("clear_accum", s.clear))
+            if on
+        ]
         return [f"T.gemm({', '.join([s.a, s.b, s.c, *flags])})"]
 
     def macro(self, s: p.Macro) -> list[str]:

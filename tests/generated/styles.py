@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.generated import gpu, halves, legacy, printing, triton
+from tests.generated import blocks, gpu, halves, legacy, printing, triton
 from tests.generated import program as p
 
 
@@ -21,5 +21,5 @@ class Style:
 STYLES = {
     "gpu": Style(gpu.draw, lambda program: printing.Gpu(program).text()),
     "legacy": Style(legacy.draw, lambda program: halves.Halves(program).text()),
-    "triton": Style(triton.draw, lambda program: triton.Triton(program).text(), runs=False),
+    "triton": Style(triton.draw, lambda program: blocks.Blocks(program).text(), runs=False),
 }

@@ -1,16 +1,11 @@
-"""Random Triton kernels: masked loads, expressions of blocks, reductions, products, loops, stores; and their printer."""
+"""Random Triton kernels: masked loads, expressions of blocks, reductions, products, loops, stores."""
 
 from __future__ import annotations
 
 import random
-import textwrap
-from collections.abc import Sequence
 
 from tests.generated import program as p
 from tests.generated.drawing import EXTENTS, SIZES, Draws, Element, Scope, Tile, add, size
-from tests.generated.printing import Text
-
-_NAMED = {"float32": "tl.float32", "float16": "tl.float16", "int32": "tl.int32", "int8": "tl.int8"}
 
 
 class TritonDraws(Draws):
@@ -32,7 +27,9 @@ class TritonDraws(Draws):
         ragged = self.chance(0.4)
         for role, most in (("m", 3), ("n", 3), ("k", 2)):
             tile = self.dims[SIZES[role]]
-            self.dims[EXTENTS[role]] = tile * rng.randint(1, most) - (rng.randint(1, tile // 2) if ragged and self.chance(0.6) else 0)
+            self.dims[EXTENTS[role]] = tile * rng.randint(1, most) - (
+                rng.randint(1, tile // 2) if ragged and self.chance(0.6) else 0
+            )
         roles = rng.choice(("mn", "m", "n")) if not self.with_gemm else rng.choice(("mn", "nm"))
         names = rng.choice((("pid_m", "pid_n"), ("pid", "col"), ("i", "j")))
         self.grid = dict(zip(roles, names, strict=False))
@@ -40,18 +37,31 @@ class TritonDraws(Draws):
         for role in "mn":
             if role not in self.grid:  # one block has the whole axis
                 scope.origins[role] = p.Const(0)
-                self.dims[EXTENTS[role]] = rng.randint(self.dims[SIZES[role]] // 2 + 1, self.dims[SIZES[role]]) if ragged else self.dims[SIZES[role]]
+                self.dims[EXTENTS[role]] = (
+                    rng.randint(self.dims[SIZES[role]] // 2 + 1, self.dims[SIZES[role]])
+                    if ragged
+                    else self.dims[SIZES[role]]
+                )
         body: list[p.Stmt] = []
         for _ in range(rng.randint(1, 3)):
             body += self.load(scope, rng.choice(("mn", "mn", "m", "n")))
         for _ in range(rng.randint(1, 5)):
             body += self.statement(scope, 2)
-        tiles = [t for t in self.tiles.values() if t.name in scope.defined and "k" not in t.kind and all(r in t.kind for r in self.grid)]
+        tiles = [
+            t
+            for t in self.tiles.values()
+            if t.name in scope.defined and "k" not in t.kind and all(r in t.kind for r in self.grid)
+        ]
         for tile in {t.name: t for t in [*tiles[-2:], *rng.sample(tiles, min(1, len(tiles)))]}.values():
             body += self.store(scope, tile)
         blocks = tuple((var, p.Bin("ceildiv", p.Name(EXTENTS[role]), size(role))) for role, var in self.grid.items())
         sizes = tuple((n, self.dims[n]) for n in ("M", "N", "K", "BM", "BN", "BK"))
-        style = (("strides", self.chance(0.5)), ("masked", self.chance(0.3)), ("out_idx", False), ("suffix", self.chance(0.5)))
+        style = (
+            ("strides", self.chance(0.5)),
+            ("masked", self.chance(0.3)),
+            ("out_idx", False),
+            ("suffix", self.chance(0.5)),
+        )
         launch = p.Launch(blocks, tuple(t.buffer for t in self.tiles.values()), tuple(body))
         return p.Program(sizes, (*self.tensors, *self.outs), (launch,), style)
 
@@ -97,7 +107,9 @@ class TritonDraws(Draws):
         here = Element(dict(zip(kind, ("i_", "j_"), strict=False)))
         tile = self.destination(kind, scope)
         value = self.valued(tile.dtype, here, scope, self.rng.choice((1, 2, 2, 3)))
-        if kind != tile.kind or not any(isinstance(n, p.Ref) and len(self.tiles[n.buffer].kind) == len(kind) for n in p.nodes(value)):
+        if kind != tile.kind or not any(
+            isinstance(n, p.Ref) and len(self.tiles[n.buffer].kind) == len(kind) for n in p.nodes(value)
+        ):
             return []
         scope.defined.add(tile.name)
         target = p.Ref(tile.name, tuple(p.Name(here.vars[role]) for role in tile.kind))
@@ -137,7 +149,11 @@ class TritonDraws(Draws):
         body.append(p.Reduce(self.rng.choice(("sum", "max")), tile.name, part.name, 1))
         i = (p.Name("i_"),)
         op = self.rng.choice(("+", "max"))
-        body.append(p.Parallel(("i_",), row.shape, (p.Assign(p.Ref(row.name, i), p.Bin(op, p.Ref(row.name, i), p.Ref(part.name, i))),)))
+        body.append(
+            p.Parallel(
+                ("i_",), row.shape, (p.Assign(p.Ref(row.name, i), p.Bin(op, p.Ref(row.name, i), p.Ref(part.name, i))),)
+            )
+        )
         return [start, p.For(var, p.Bin("ceildiv", p.Name("K"), size("k")), "range", tuple(body))]
 
     def product(self, scope: Scope) -> list[p.Stmt]:
@@ -168,142 +184,3 @@ def draw(seed: int) -> p.Program:
     made = TritonDraws(random.Random(seed)).program()
     used = p.names(made.launches)
     return p.Program(made.sizes, tuple(t for t in made.tensors if t.name in used), made.launches, made.style)
-
-
-class Triton(Text):
-    """A script: the kernel, a function that launches it, and a call with tensors of the program's sizes."""
-
-    def __init__(self, program: p.Program) -> None:
-        super().__init__(program, "tl")
-        self.launch = program.launches[0]
-        self.tiles = {t.name: t for t in self.launch.tiles}
-        self.tensors = {t.name: t for t in program.tensors}
-        self.vars: tuple[str, ...] = ()
-        self.sizes_of: dict[str, p.Expr] = {}
-
-    def pointer(self, name: str) -> str:
-        return f"{name}_ptr" if self.program.spelled("suffix") else name
-
-    def text(self) -> str:
-        """The file."""
-        constants = [n for n, _ in self.program.sizes if n.startswith("B")]
-        extents = [n for n, _ in self.program.sizes if not n.startswith("B")]
-        strides = [(t.name, axis) for t in self.program.tensors for axis in range(len(t.shape))] if self.program.spelled("strides") else []
-        names = [t.name for t in self.program.tensors]
-        parameters = [*map(self.pointer, names), *extents, *(f"{n}_s{a}" for n, a in strides), *(f"{c}: tl.constexpr" for c in constants)]
-        given = [*names, *extents, *(f"{n}.stride({a})" for n, a in strides), *(f"{c}={v}" for c, v in self.program.sizes if c in constants)]
-        grid = ", ".join(f"triton.cdiv({self.plain(e.left)}, {self.literal_of(e.right)})" for _, e in self.launch.blocks if isinstance(e, p.Bin))
-        body = [f"{name} = tl.program_id({axis})" for axis, (name, _) in enumerate(self.launch.blocks)]
-        body += self.block(self.launch.body)
-        shapes = {t.name: tuple(map(self.plain, t.shape)) for t in self.program.tensors}
-        known: list[str] = []
-        for name, shape in shapes.items():
-            if set(shape) - {word for line in known for word in line.split(" = ")[0].split(", ")}:
-                known.append(f"{', '.join(shape)}{',' if len(shape) == 1 else ''} = {name}.shape".replace(", =", ", ="))
-        rest = [f"{n} = {v}" for n, v in self.program.sizes if n in extents and not any(n in shape for shape in shapes.values())]
-        values = dict(self.program.sizes)
-        made = [
-            f"{t.name} = torch.{'zeros' if t.kind == 'out' or 'int' in t.dtype else 'randn'}(({', '.join(str(values[d]) for d in shapes[t.name])},), dtype=torch.{t.dtype}, device=\"cuda\")"
-            for t in self.program.tensors
-        ]
-        lines = ["import torch", "import triton", "import triton.language as tl", "", "", "@triton.jit"]
-        lines += [f"def kern({', '.join(parameters)}):", *textwrap.indent("\n".join(body), " " * 4).split("\n"), "", ""]
-        lines += [f"def run({', '.join(names)}):", *("    " + line for line in known + rest)]
-        lines += [f"    kern[({grid}{',' if len(self.launch.blocks) == 1 else ''})]({', '.join(given)})", "", "", 'if __name__ == "__main__":']
-        return "\n".join([*lines, *("    " + line for line in made), f"    run({', '.join(names)})", ""])
-
-    def literal_of(self, e: p.Expr) -> str:
-        assert isinstance(e, p.Name)
-        return str(dict(self.program.sizes)[e.name])
-
-    # statements
-
-    def block(self, body: Sequence[p.Stmt]) -> list[str]:
-        return [line for s in body for line in self.statement(s)] or ["pass"]
-
-    def statement(self, s: p.Stmt) -> list[str]:
-        """One statement."""
-        if isinstance(s, p.For):
-            return [f"for {s.var} in range({self.plain(s.extent)}):", *("    " + line for line in self.block(s.body))]
-        if isinstance(s, p.If):
-            return [f"if {self.plain(s.condition)}:", *("    " + line for line in self.block(s.then))]
-        if isinstance(s, p.Copy):
-            return self.copy(s)
-        if isinstance(s, p.Fill):
-            tile = self.tiles[s.target.buffer]
-            return [f"{tile.name} = tl.full({self.shape(tile.shape)}, {float(s.value)}, dtype={_NAMED[tile.dtype]})"]
-        if isinstance(s, p.Reduce):
-            return [f"{s.target} = tl.{s.kind}({s.source}, axis={s.axis})"]
-        if isinstance(s, p.Gemm):
-            right = f"tl.trans({s.b})" if s.transpose_b else s.b
-            return [f"{s.c} += tl.dot({s.a}, {right})"]
-        assert isinstance(s, p.Parallel), s
-        (assign,) = s.body
-        assert isinstance(assign, p.Assign)
-        self.vars, self.sizes_of = s.vars, dict(zip(s.vars, s.extents, strict=True))
-        value = self.plain(assign.value)
-        target = self.tiles[assign.target.buffer]
-        self.vars = ()
-        if assign.op:
-            return [f"{target.name} = {target.name} {assign.op} ({value})"]
-        number = not any(isinstance(n, p.Ref) for n in p.nodes(assign.value))
-        text = f"({value}).to({_NAMED[target.dtype]})" if not number else f"tl.full({self.shape(target.shape)}, {value}, {_NAMED[target.dtype]})"
-        return [f"{target.name} = {text}"]
-
-    def copy(self, s: p.Copy) -> list[str]:
-        """A load or a store, masked where a tile may reach behind the end."""
-        loads = s.source.buffer in self.tensors
-        region, tile = (s.source, self.tiles[s.target.buffer]) if loads else (s.target, self.tiles[s.source.buffer])
-        tensor = self.tensors[region.buffer]
-        values = dict(self.program.sizes)
-        lines, terms, masks = [], [], []
-        for axis, (start, length) in enumerate(zip(region.starts, tile.shape, strict=True)):
-            assert isinstance(length, p.Name)
-            extent = tensor.shape[axis]
-            assert isinstance(extent, p.Name)
-            name = f"{'abc'[axis]}_{tile.name}"
-            at = f"tl.arange(0, {length.name})"
-            lines.append(f"{name} = {at}" if start == p.Const(0) else f"{name} = {self.plain(start)} + {at}")
-            spread = name if len(tile.shape) == 1 else f"{name}[:, None]" if axis == 0 else f"{name}[None, :]"
-            if self.program.spelled("strides"):
-                terms.append(f"{spread} * {tensor.name}_s{axis}")
-            else:
-                after = tensor.shape[axis + 1 :]
-                terms.append(spread + "".join(f" * {self.plain(e)}" for e in after))
-            shifted = isinstance(start, p.Bin) and start.op == "+" or isinstance(start, p.Const) and start.value
-            if values[extent.name] % values[length.name] or shifted or self.program.spelled("masked"):
-                masks.append(f"{spread} < {extent.name}")
-        mask = " & ".join(f"({m})" for m in masks) if len(masks) > 1 else "".join(masks)
-        place = " + ".join([self.pointer(tensor.name), *terms])
-        if loads:
-            load = f"tl.load({place}, mask={mask}, other=0)" if mask else f"tl.load({place})"
-            convert = f".to({_NAMED[tile.dtype]})" if tile.dtype != tensor.dtype else ""
-            return [*lines, f"{tile.name} = {load}{convert}"]
-        return [*lines, f"tl.store({place}, {tile.name}{f', mask={mask}' if mask else ''})"]
-
-    # expressions
-
-    def expr(self, e: p.Expr) -> str:
-        """An expression of blocks: rows and columns are spread over the block."""
-        if isinstance(e, p.Name) and e.name in self.vars:
-            at = f"tl.arange(0, {self.plain(self.sizes_of[e.name])})"
-            return at if len(self.vars) == 1 else f"{at}[:, None]" if e.name == self.vars[0] else f"{at}[None, :]"
-        if isinstance(e, p.Ref):
-            used = tuple(i.name if isinstance(i, p.Name) else "" for i in e.index)
-            if used == self.vars:
-                return e.buffer
-            if used == self.vars[::-1]:
-                return f"tl.trans({e.buffer})"
-            return f"{e.buffer}[:, None]" if used == self.vars[:1] else f"{e.buffer}[None, :]"
-        if isinstance(e, p.Select):
-            return f"tl.where({', '.join(map(self.plain, (e.condition, e.yes, e.no)))})"
-        if isinstance(e, p.Cast):
-            inner = self.expr(e.operand)
-            return f"{inner if inner.startswith('(') else f'({inner})'}.to({_NAMED[e.dtype]})"
-        if isinstance(e, p.Bin) and e.op in ("min", "max"):
-            return f"tl.{e.op}imum({self.plain(e.left)}, {self.plain(e.right)})"
-        if isinstance(e, p.Bin) and e.op == "ceildiv":
-            return f"tl.cdiv({self.plain(e.left)}, {self.plain(e.right)})"
-        if isinstance(e, p.Bin) and e.op in ("and", "or"):
-            return f"({self.expr(e.left)} {'&' if e.op == 'and' else '|'} {self.expr(e.right)})"
-        return super().expr(e)

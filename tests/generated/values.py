@@ -56,7 +56,9 @@ def settle(dtype: str, value: Any, slack: Any, roundings: Any = 0.0) -> Value:
     value, slack = np.asarray(value, np.float64), np.asarray(slack, np.float64)
     if dtype in EPSILON:
         finite = np.isfinite(value)
-        more = np.where(finite, 2 * roundings * (EPSILON[dtype] * np.abs(np.where(finite, value, 0.0)) + TINY[dtype]), 0.0)
+        more = np.where(
+            finite, 2 * roundings * (EPSILON[dtype] * np.abs(np.where(finite, value, 0.0)) + TINY[dtype]), 0.0
+        )
         slack = slack + more
         lost = np.isnan(value) | (finite & (np.abs(value) + slack > LARGEST[dtype]))
     elif dtype in INTEGERS:
@@ -113,7 +115,9 @@ def binary(op: str, left: Value, right: Value) -> Value:
         if op in COMPARISONS:
             near = np.abs(left.value - right.value) <= left.slack + right.slack
             unsure = near & (left.slack + right.slack > 0)
-            return Value(BOOL, COMPARISONS[op](left.value, right.value).astype(np.float64), np.where(unsure, UNKNOWN, 0.0))
+            return Value(
+                BOOL, COMPARISONS[op](left.value, right.value).astype(np.float64), np.where(unsure, UNKNOWN, 0.0)
+            )
         if op in ("min", "max"):
             chosen = (np.minimum if op == "min" else np.maximum)(left.value, right.value)
             return settle(dtype, chosen, np.maximum(left.slack, right.slack))
@@ -127,13 +131,22 @@ def _arithmetic(op: str, dtype: str, left: Value, right: Value) -> Value:
     rounded = 1.0 if is_float(dtype) else 0.0
     if op in "+-":
         result = a + b if op == "+" else a - b
-        return settle(dtype, result, s + t + rounded * 2 * EPSILON.get(dtype, 0.0) * _finite(np.maximum(np.abs(a), np.abs(b))), rounded)
+        return settle(
+            dtype,
+            result,
+            s + t + rounded * 2 * EPSILON.get(dtype, 0.0) * _finite(np.maximum(np.abs(a), np.abs(b))),
+            rounded,
+        )
     if op == "*":
         return settle(dtype, a * b, _times(np.abs(a), t) + _times(np.abs(b), s) + _times(s, t), rounded)
     if not is_float(dtype):
         raise Discard("a quotient of integers")
     smallest = np.abs(b) - t
-    slack = np.where(smallest > 0, (_times(np.abs(a), t) / np.where(b == 0, 1, np.abs(b)) + s) / np.where(smallest > 0, smallest, 1), UNKNOWN)
+    slack = np.where(
+        smallest > 0,
+        (_times(np.abs(a), t) / np.where(b == 0, 1, np.abs(b)) + s) / np.where(smallest > 0, smallest, 1),
+        UNKNOWN,
+    )
     return settle(dtype, a / np.where(b == 0, 1, b), slack, 3.0)
 
 
@@ -192,7 +205,12 @@ def unary(op: str, operand: Value) -> Value:
     if op == "abs":
         return settle(dtype, np.abs(value), slack)
     if op in ("sin", "cos"):
-        return settle(dtype, (np.sin if op == "sin" else np.cos)(_finite(value)), slack + np.where(np.isfinite(value), 0, UNKNOWN), 8.0)
+        return settle(
+            dtype,
+            (np.sin if op == "sin" else np.cos)(_finite(value)),
+            slack + np.where(np.isfinite(value), 0, UNKNOWN),
+            8.0,
+        )
     function, least = FUNCTIONS[op]
     if not is_float(dtype):
         raise Discard(f"{op} of an integer")
@@ -201,7 +219,9 @@ def unary(op: str, operand: Value) -> Value:
         inside = value - spread > least
         x = np.where(inside | np.isneginf(least), value, 1.0)
         result = function(x)
-        off = np.maximum(np.abs(function(x + spread) - result), np.abs(function(np.where(inside, x - spread, x)) - result))
+        off = np.maximum(
+            np.abs(function(x + spread) - result), np.abs(function(np.where(inside, x - spread, x)) - result)
+        )
         off = np.where(np.isfinite(off), off, np.where(np.isinf(result) | np.isinf(value), 0.0, UNKNOWN))
         off = np.where((inside | np.isneginf(least)) & np.isfinite(slack), off, UNKNOWN)
         return settle(dtype, result, off, 8.0 + 2 * np.minimum(np.abs(_finite(value)), 100.0))
