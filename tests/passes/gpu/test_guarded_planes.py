@@ -71,3 +71,23 @@ def test_a_size_of_the_launch() -> None:
 def test_a_part_of_a_tile_is_stored_up_to_the_end() -> None:
     new = migrated(file_of((9, 8, 8), PART))
     assert "T.copy(a[plane, :, :], Y[bx * 4 + plane, 0, 0])" in new
+
+
+@pytest.mark.parametrize("threads", ["auto", "1"])
+def test_columns_behind_the_end_are_zero_in_every_plane(threads: str) -> None:
+    """A load that ends with its tensor fills the first plane only."""
+    body = """
+    a = T.alloc_shared((2, 4, 16), "float32")
+    b = T.alloc_shared((2, 8), "float32")
+    T.clear(b)
+    T.copy(X[0, bx * 4, 0], a)
+    for h, i in T.Parallel(2, 4):
+        b[h, i] = a[h, i, 15] + a[h, i, 3]
+    T.copy(b[0:2, 0:4], Y[0:2, bx * 4 : bx * 4 + 4])
+    """
+    text = gpu_file('X: T.Tensor((2, 8, 4), "float32"), Y: T.Tensor((2, 8), "float32")', body)
+    x = np.random.default_rng(0).standard_normal((2, 8, 4)).astype(np.float32)
+    new = migrated(text, threads)
+    assert "T.tile.fill(a, 0.0)\n            T.copy(X[0, bx * 4, 0], a)" in new
+    for reading in (IDEAL, ACTUAL):
+        np.testing.assert_allclose(run(new, {"X": x}, "factory", (), reading)["Y"], x[..., 3])

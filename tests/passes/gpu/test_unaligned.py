@@ -182,3 +182,20 @@ def test_as_many_rows_as_columns(loop: str, transposed: bool) -> None:
     want = x.reshape(2, 8, 8).transpose(0, 2, 1).reshape(16, 8) if transposed else x
     for reading in (IDEAL, ACTUAL):
         np.testing.assert_array_equal(run(new, {"X": x}, "factory", (), reading)["Y"], 2 * want)
+
+
+def test_a_row_between_tiles_of_different_types() -> None:
+    """Rows of 8 halves are padded to 16 columns, rows of 8 floats are whole blocks."""
+    body = """
+    h = T.alloc_shared((8, 8), "float16")
+    f = T.alloc_shared((8, 8), "float32")
+    T.copy(X[bx * 8, 0], f)
+    T.copy(X[bx * 8, 0], h)
+    T.copy(f[1:2, :], h[0:1, :])
+    T.copy(h, Y[bx * 8, 0])
+    """
+    x = data(16, 8)
+    new = migrated(gpu_file('X: T.Tensor((16, 8), "float32"), Y: T.Tensor((16, 8), "float16")', body))
+    given = x.copy()
+    x[0::8] = x[1::8]
+    np.testing.assert_array_equal(run(new, {"X": given})["Y"], x)

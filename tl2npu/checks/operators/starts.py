@@ -23,7 +23,7 @@ from tl2npu.kernel.ranges.loaded import is_load, is_sensible
 from tl2npu.kernel.symbolic import Div, Mod, Sym, Var, const
 
 _CLAMPED = 2
-_EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000), 8
+_EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000, 701), 8
 _TILES = ((64,), (64, 256), (256, 64), (64, 128, 256))
 """Sizes that are tried where nothing is known: of tensors, of anything else, of tiles."""
 
@@ -63,16 +63,20 @@ def check(subject: Subject) -> Iterator[Finding]:
                 yield found
 
 
-def behind_leading_axes(subject: Subject) -> dict[Copy, set[int]]:
-    """Copies that may go on behind the end of their tensor along axes that the compiler does not look at."""
+def ragged(subject: Subject) -> dict[Copy, set[int]]:
+    """Copies of more than two axes that may end with their tensor; each with the axes that the compiler does not look
+    at, along which it goes on behind the end."""
     starts = Starts(subject)
     found: dict[Copy, set[int]] = {}
     for move in moves(subject):
-        many = sum(extent != const(1) for extent in extents_of(move)) > _CLAMPED
-        if isinstance(move.placed.stmt, Copy) and many:
-            for doubt in starts.doubts(move):
-                if doubt.last and starts.judge(move, doubt) is not None:
-                    found.setdefault(move.placed.stmt, set()).add(doubt.axis)
+        extents, stmt = extents_of(move), move.placed.stmt
+        if not isinstance(stmt, Copy) or sum(extent != const(1) for extent in extents) <= _CLAMPED:
+            continue
+        clamped = clamped_axes(extents)
+        for axis in range(len(extents)):
+            end = starts.end(move, axis)
+            if end is not None and starts.judge(move, end) is not None:
+                found.setdefault(stmt, set()).update({axis} - clamped)
     return found
 
 
@@ -114,11 +118,9 @@ class Starts:
         for axis, (dim, size) in enumerate(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False)):
             low = place.bounds.expanded(dim.lo)
             goals = [(low, False)]
-            if axis not in clamped and extents[axis] != const(1):
-                end = place.bounds.expanded(dim.lo + extents[axis] - size)
-                if not (dim.lo.is_zero and extents[axis] == size) and not place.bounds.is_not_negative(-end):
-                    yield Doubt(axis, -end, behind=True, last=True)
-                    continue
+            if axis not in clamped and extents[axis] != const(1) and (end := self.end(move, axis)) is not None:
+                yield end
+                continue
             if move.inner.buffer.memory in CUBE_MEMORY or axis not in clamped:
                 goals.append((size - 1 - low, True))
             for goal, behind in goals if not low.is_zero else ():
@@ -129,6 +131,16 @@ class Starts:
                     self._inside[key] = place.bounds.is_not_negative(goal) or is_sensible(place.bounds, low, behind)
                 if not self._inside[key]:
                     yield Doubt(axis, goal, behind)
+
+    def end(self, move: Move, axis: int) -> Doubt | None:
+        """The last row of a region along an axis, if it is not proved to lie inside."""
+        place, extent = self.sampler.place(move.placed), extents_of(move)[axis]
+        low = move.outer.dims[axis].lo if move.outer.dims else const(0)
+        size = move.outer.buffer.shape[axis]
+        goal = place.bounds.expanded(size - low - extent)
+        if (low.is_zero and extent == size) or place.bounds.is_not_negative(goal):
+            return None
+        return Doubt(axis, goal, behind=True, last=True)
 
     def judge(self, move: Move, doubt: Doubt) -> Finding | None:
         """What is said about an index that may lie outside."""

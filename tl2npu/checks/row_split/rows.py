@@ -135,6 +135,9 @@ def _check_copy(subject: Subject, split: Split, use: Use, other: Operand) -> Ite
     elif view and split.has_rows(other.buffer) and len(other.buffer.shape) == 1 and not is_element(other):
         text = f"`{other.buffer.name}` holds a row of `{buffer.name}`, but `threads=2` splits it in half"
         yield Finding("TL822", node, text)
+    elif view and split.has_rows(other.buffer) and starts_whole(other):
+        text = f"`{shown}` is a plane that no vector core has half of, but `threads=2` splits `{other.buffer.name}`"
+        yield Finding("TL838", node, text)
 
 
 def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> Iterator[Finding]:

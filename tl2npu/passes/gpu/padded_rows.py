@@ -170,6 +170,15 @@ class _Width:
                 parts = [f"0:{extent_text(tile.buffer, axis)}" for axis in range(len(tile.buffer.shape))]
                 text = f"{tile.buffer.name}[{', '.join(parts)}]"
                 self.edits.replace(tile.node, expression(self.job, text, stmt.node))
+            elif not tile.is_whole and tile.dims is not None and tile.dims[-1].extent == self.width:
+                self._end(tile)
+
+    def _end(self, part: Operand) -> None:
+        """All columns of a part of a tile are those that it had."""
+        last = (part.dims or ())[-1].node
+        if isinstance(last, cst.Slice) and last.upper is None:
+            upper = expression(self.job, extent_text(part.buffer, -1), part.node)
+            self.edits.replace(last, last.with_changes(upper=upper))
 
     def _region(self, tensor: Operand, tile: Buffer) -> str | None:
         """The part of a tensor that a start index and the columns of a tile mean."""

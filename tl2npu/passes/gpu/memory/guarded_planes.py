@@ -22,9 +22,18 @@ from tl2npu.passes.writing.statements import Names, factor, parse
 
 
 def guard(job: Job, found: Mapping[Copy, Iterable[int]]) -> None:
-    """Write loops for these copies, over the axes of the tensor that may end within a tile."""
+    """Write loops for these copies, over the axes of the tensor that may end within a tile; fill what they load to.
+
+    A load that ends along its last two axes fills the first plane of its tile only (``copy_gm_to_ub``).
+    """
     plan, names = Plan(job), Names(job)
     for copy, axes in found.items():
+        tile = copy.dst
+        if not axes and tile.is_whole and tile.buffer.is_tile and not (copy.options or copy.via):
+            plan.before(copy.node, parse(job, _fill(tile), copy.node))
+            job.change("TL171", copy.node, f"filled `{tile.buffer.name}` with zeros, as far as it is behind the tensor")
+        if not axes:
+            continue
         text = _loops(copy, sorted(axes), names)
         if text is not None:
             plan.replace(copy.node, parse(job, text, copy.node))
@@ -59,8 +68,11 @@ def _loops(copy: Copy, axes: list[int], names: Names) -> str | None:
     text = f"if {' and '.join(test for _, test in heads)}:\n{textwrap.indent(text, '    ')}"
     for head, _ in reversed(heads):
         text = f"{head}\n{textwrap.indent(text, '    ')}"
-    zero = "0.0" if element_types.is_float(inner.buffer.dtype) else "0"
-    return f"T.tile.fill({inner.buffer.name}, {zero})\n{text}" if loads else text
+    return _fill(inner) + text if loads else text
+
+
+def _fill(tile: Operand) -> str:
+    return f"T.tile.fill({tile.buffer.name}, {'0.0' if element_types.is_float(tile.buffer.dtype) else '0'})\n"
 
 
 def _pairs(outer: Operand, inner: Operand) -> dict[int, int]:
