@@ -27,9 +27,11 @@ def file(args: str, body: str = "", module: str = "", calls: str = "") -> FileKe
     return FileKernels(Index.parse(HEAD + module + TEMPLATE.format(args=args, body=lines) + calls))
 
 
-def values(args: str, body: str = "", module: str = "", calls: str = "") -> list[dict[str, int]]:
+def values(
+    args: str, body: str = "", module: str = "", calls: str = "", shapes: bool = False
+) -> list[dict[str, int]]:
     kernels = file(args, body, module, calls)
-    return [caller.values for caller in callers_of(kernels, kernels.located[0])]
+    return [caller.values for caller in callers_of(kernels, kernels.located[0], shapes=shapes)]
 
 
 def test_defaults_without_a_call() -> None:
@@ -188,12 +190,13 @@ def test_sizes_of_tensors(made: str, shape: tuple[int | None, ...] | None) -> No
     known = [{name: size for name, size in zip("mn", shape or (), strict=False) if size is not None}]
     for given in ("x.shape[0], x.shape[1]", "x.size(0), x.shape[-1]", "*x.shape", "*x.size()"):
         calls = f"import torch\ndef run(x):\n    return factory({given})(x)\nrun({made})\n"
-        assert values("m, n", calls=calls) == known, given
+        assert values("m, n", calls=calls, shapes=True) == known, given
+        assert values("m, n", calls=calls) == [{}]
     unpacked = f"import torch\ndef run(x):\n    m, n = x.shape\n    return factory(m, n)(x)\nrun({made})\n"
-    assert values("m, n", calls=unpacked) == known
+    assert values("m, n", calls=unpacked, shapes=True) == known
 
 
 def test_number_of_elements() -> None:
     calls = "import torch\ndef run(x):\n    return factory(x.numel(), x.dim())(x)\nrun(torch.ones(6, 8, 2))\n"
-    assert values("m, n", calls=calls) == [{"m": 96, "n": 3}]
-    assert values("m, n", calls=calls.replace("6, 8", "6, k")) == [{"n": 3}]
+    assert values("m, n", calls=calls, shapes=True) == [{"m": 96, "n": 3}]
+    assert values("m, n", calls=calls.replace("6, 8", "6, k"), shapes=True) == [{"n": 3}]

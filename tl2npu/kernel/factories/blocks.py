@@ -13,7 +13,7 @@ from tl2npu.kernel.model import Launch
 def asked_for(file: FileKernels, located: Located, launch: Launch) -> list[int | None]:
     """One number for each known way to call the factory, None where it is not known."""
     found: list[int | None] = []
-    for caller in callers_of(file, located):
+    for caller in callers_of(file, located, shapes=True):
         extents = [size.evaluate(caller.values) for size in launch.grid]
         known = [extent for extent in extents if extent is not None]
         found.append(math.prod(known) if len(known) == len(extents) else None)

@@ -11,6 +11,7 @@ from tl2npu.kernel.factories.command_line import CommandLine
 from tl2npu.kernel.factories.concrete import UNKNOWN, Known, run, value_of
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
+from tl2npu.kernel.factories.shapes import FOLLOWED
 from tl2npu.kernel.factories.tunings import Config, configs_of
 from tl2npu.kernel.factories.turns import turns
 from tl2npu.source.names import Names
@@ -54,12 +55,15 @@ class Caller:
         return _integers(_in_factory(factory, {**self.bound, **changes}, self.module, self.names))
 
 
-def callers_of(file: FileKernels, located: Located, *, in_turns: bool = False) -> tuple[Caller, ...]:
+def callers_of(
+    file: FileKernels, located: Located, *, in_turns: bool = False, shapes: bool = False
+) -> tuple[Caller, ...]:
     """Every readable call of the factory, with every configuration of the autotuner; the defaults if there is none.
 
-    ``in_turns``: a call in a loop over values that are written out counts once for each of them.
+    ``in_turns``: a call in a loop over values that are written out counts once for each of them. ``shapes``: also with
+    the sizes of tensors that the file makes.
     """
-    module: Known = {}
+    module: Known = {FOLLOWED: True} if shapes else {}
     run(file.index.module.body, module, file.names)
     if located.factory is None:
         return (Caller(located.node, {}, module, _integers(module), _words(module), module, file.names),)
@@ -107,7 +111,7 @@ def _around(file: FileKernels, call: cst.Call, module: Known, inner: frozenset[s
     """
     outer = file.index.enclosing(call, cst.FunctionDef)
     if not isinstance(outer, cst.FunctionDef):
-        known: Known = {"__name__": "__main__"}
+        known: Known = {"__name__": "__main__", **{name: module[name] for name in (FOLLOWED,) if name in module}}
         run(file.index.module.body, known, file.names)
         yield known
         return
@@ -203,7 +207,7 @@ def _in_factory(node: cst.FunctionDef, bound: Known, module: Known, names: Names
 
 
 def _integers(known: Known) -> Values:
-    return {name: int(value) for name, value in known.items() if isinstance(value, int)}
+    return {name: int(value) for name, value in known.items() if isinstance(value, int) and name != FOLLOWED}
 
 
 def _words(known: Known) -> dict[str, str]:

@@ -104,6 +104,8 @@ def _item(node: cst.Subscript, known: Known, names: Names) -> object:
 
 def _tensor(node: cst.Call, known: Known, names: Names) -> object:
     """What a call gives of tensors: a new one, one of the same shape, or its sizes; None for another call."""
+    if shapes.FOLLOWED not in known:
+        return None
     args = [arg for arg in node.args if arg.keyword is None]
     holder = node.func.value if isinstance(node.func, cst.Attribute) else None
     if isinstance(holder, (cst.Name, cst.Call)):

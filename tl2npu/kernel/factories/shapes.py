@@ -41,6 +41,10 @@ class Shaped:
         return None
 
 
+FOLLOWED = "torch --"
+"""Among what is known: sizes of tensors are. Most of what asks for sizes asks what the author wrote as one; the tensors
+of a test are examples."""
+
 Maker = Callable[[Sequence[object], Mapping[str, object]], "Shaped | None"]
 
 

@@ -57,10 +57,10 @@ class Wrapping:
 
 
 def as_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> dict[str, ast.Assign]:
-    """Put what is wrapped around functions into their decorators; by the kernel, the statement that did it.
+    """Put what is wrapped around functions into their decorators; by the function, the statement that did it.
 
-    Changes the tree, from which these statements go. Only for functions of the module that nothing else uses by a name
-    that is not the kernel's.
+    Changes the tree, from which these statements go; the function's own name takes the place of that of the kernel.
+    Only for functions of the module that nothing else uses by a name that is not the kernel's.
     """
     top = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     times = Counter(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
@@ -69,14 +69,17 @@ def as_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> dict[str, ast
     stored = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
     found = [wrapping for stmt in tree.body if (wrapping := _wrapping(stmt, functions, aliases)) is not None]
     made: dict[str, ast.Assign] = {}
+    names: dict[str, str] = {}
     for item in found:
         name = item.function.name
         own = item.name == name or (used[name] == 1 and item.name not in functions)
         if own and stored[item.name] == 1 and item.stmt.lineno > item.function.lineno:
             item.function.decorator_list[:0] = item.layers
-            item.function.name = item.name
             tree.body.remove(item.stmt)
-            made[item.name] = item.stmt
+            made[name], names[item.name] = item.stmt, name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
     return made
 
 
