@@ -13,7 +13,7 @@ from tl2npu.checks.memory_plan.fitting import shortage
 from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.row_split.evenness import rows_not_even, unproved_evenness
 from tl2npu.checks.run import check_kernel
-from tl2npu.checks.subject import Subject
+from tl2npu.checks.subject import Finding, Subject
 from tl2npu.codes import ROW_SPLIT
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
@@ -29,7 +29,7 @@ from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
 from tl2npu.passes.pipelines.traits import Traits
 from tl2npu.passes.plain.macros import inline as macros
-from tl2npu.results import Diagnostic
+from tl2npu.results import Diagnostic, Severity
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
 
@@ -233,22 +233,34 @@ def _attempt(
         found = job.finding(finding.code, finding.node, finding.message, finding.severity)
         if suppressions.covers(found.line, found.code):
             continue
-        if not kind.is_rewritten and finding.code in _AUTHORS_OWN and finding.node in start.original:
-            found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
-        if not kind.is_rewritten and finding.code == "TL801":
-            found = replace(found, severity="error")  # another form may need less
-        if job.module is start.module and found.severity == "error":
-            found = replace(found, severity="warning")  # the author's own form: nothing is written
+        found, stays = _weighed(start, kind, job, finding, found)
         if found.severity == "error":
             return Attempt(form, job, found, subject=subject)
         if found.severity == "warning" and finding.repair and start.options.unsafe:
             repairs += finding.repair
         elif found.severity == "warning":
-            job.notes.append(found)
+            unsafe = "; `--unsafe` writes the tiles that fit" if finding.repair else ""
+            job.notes.append(replace(found, severity=stays, help=found.help + unsafe))
     if repairs:
         _repair(job, repairs)
         subject = _subject(job)
     return Attempt(form, job, subject=subject)
+
+
+def _weighed(start: Job, kind: Traits, job: Job, finding: Finding, found: Diagnostic) -> tuple[Diagnostic, Severity]:
+    """A finding in what was built, an error if that is not to be taken; and what it is where it is taken all the same.
+
+    That is what `check` calls it: there is one verdict on a text.
+    """
+    stays: Severity = finding.as_it_stands or "warning"
+    if not kind.is_rewritten and finding.code in _AUTHORS_OWN and finding.node in start.original:
+        stays = found.severity
+        found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
+    if not kind.is_rewritten and finding.code == "TL801":
+        found = replace(found, severity="error")  # another form may need less
+    if job.module is start.module and "error" in (found.severity, stays):
+        return replace(found, severity="warning"), "warning"  # the author's own form: nothing is written
+    return found, stays
 
 
 def _subject(job: Job) -> Subject:
@@ -351,7 +363,7 @@ def _landed(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt
 
 
 def _warnings(tried: Attempt) -> int:
-    return sum(note.severity == "warning" for note in tried.job.notes)
+    return sum(note.severity != "info" for note in tried.job.notes)
 
 
 def _repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:
