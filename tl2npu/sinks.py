@@ -105,7 +105,7 @@ def exit_code(file: FileResult, task: Task, would_change_counts: bool) -> int:
         return 2
     if task == "check":
         return int(any(item.severity == "error" for item in file.diagnostics))
-    refused = any(kernel.unfinished for kernel in file.kernels)
+    refused = any(kernel.unfinished or kernel.errors for kernel in file.kernels)
     unproved = task == "verify" and any(kernel.verified is None and kernel.rewritten for kernel in file.kernels)
     return int(refused or unproved or (would_change_counts and file.changed))
 

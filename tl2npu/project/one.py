@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.files import Found, skip_reason, worth_a_look
 from tl2npu.options import Options
-from tl2npu.results import FileResult, Skipped
+from tl2npu.results import FileResult, Skipped, judged
 from tl2npu.source.notebook import Notebook, is_notebook
 from tl2npu.source.text import SourceError, SourceText, TooBig, decode_source, read_bytes
 
@@ -138,7 +138,13 @@ def process(task: Task, text: str, path: str, options: Options, debug: bool, tog
             raise
         message = " ".join(str(error).split())
         return FileResult(path, text, text, f"internal error: {type(error).__name__}: {message}")
-    return replace(result, diagnostics=tuple(item for item in result.diagnostics if _reported(item.code, options)))
+    return reported(result, options)
+
+
+def reported(result: FileResult, options: Options) -> FileResult:
+    """The result with those diagnostics that shall be reported, and the verdicts that follow from them."""
+    shown = tuple(item for item in result.diagnostics if _wanted(item.code, options))
+    return judged(replace(result, diagnostics=shown))
 
 
 @contextmanager
@@ -187,5 +193,5 @@ def _look_through(found: Found, name: str, data: bytes, options: Options) -> tup
     return source, data
 
 
-def _reported(code: str, options: Options) -> bool:
+def _wanted(code: str, options: Options) -> bool:
     return code.startswith(options.select or "") and not code.startswith(options.ignore or "-")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tl2npu.cells import Places, by_cells
 from tl2npu.options import Options
 from tl2npu.project.held import Held
-from tl2npu.project.one import Outcome, look, process
+from tl2npu.project.one import Outcome, look, process, reported
 from tl2npu.results import Diagnostic, FileResult, Follower, Promise
 from tl2npu.source.notebook import Notebook, NotebookSkipped, is_notebook
 from tl2npu.source.text import SourceError
@@ -198,4 +198,4 @@ class _Second:
 
         assert outcome.source is not None
         result = migrate_text(outcome.source.text, outcome.result.path, self.options, together=True, alone=left)
-        return replace(outcome, result=result)
+        return replace(outcome, result=reported(result, self.options))

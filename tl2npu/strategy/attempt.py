@@ -25,7 +25,7 @@ from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
 from tl2npu.passes.pipelines.traits import Traits
 from tl2npu.passes.plain.macros import inline as macros
-from tl2npu.results import Diagnostic
+from tl2npu.results import Diagnostic, Severity
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
 
@@ -120,7 +120,7 @@ def without_text(form: str, job: Job, blocked: Blocked) -> Attempt:
 
 def judged(case: Case, form: str, job: Job) -> Attempt:
     """A form that has its text, with what the checks say of it."""
-    start, is_rewritten = case.start, case.kind.is_rewritten
+    start = case.start
     try:
         _need_all_stores(start, job, case.kind)
     except Blocked as blocked:
@@ -133,24 +133,36 @@ def judged(case: Case, form: str, job: Job) -> Attempt:
         found = job.finding(finding.code, finding.node, finding.message, finding.severity)
         if case.suppressions.covers(found.line, found.code):
             continue
-        if not is_rewritten and finding.code in _AUTHORS_OWN and finding.node in start.original:
-            found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
-        if not is_rewritten and finding.by is fitting.check:
-            found = replace(found, severity="error")  # another form may need less
-        if job.module is start.module and found.severity == "error":
-            found = replace(found, severity="warning")  # the author's own form: nothing is written
+        found, stays = _weighed(case, job, finding, found)
         if found.severity == "error":
             return Attempt(form, job, found, finding.by, subject=subject)
         if found.severity == "warning" and finding.repair and start.options.unsafe:
             repairs += finding.repair
         elif found.severity == "warning":
-            job.notes.append(found)
+            unsafe = "; `--unsafe` writes the tiles that fit" if finding.repair else ""
+            job.notes.append(replace(found, severity=stays, help=found.help + unsafe))
             if finding.by is not None:
                 warnings[finding.by] += 1
     if repairs:
         _repair(job, repairs)
         subject = subject_of(job)
     return Attempt(form, job, subject=subject, warnings=warnings)
+
+
+def _weighed(case: Case, job: Job, finding: Finding, found: Diagnostic) -> tuple[Diagnostic, Severity]:
+    """A finding in what was built, an error if that is not to be taken; and what it is where it is taken all the same.
+
+    That is what `check` calls it: there is one verdict on a text.
+    """
+    stays: Severity = finding.as_it_stands or "warning"
+    if not case.kind.is_rewritten and finding.code in _AUTHORS_OWN and finding.node in case.start.original:
+        stays = found.severity
+        found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
+    if not case.kind.is_rewritten and finding.by is fitting.check:
+        found = replace(found, severity="error")  # another form may need less
+    if job.module is case.start.module and "error" in (found.severity, stays):
+        return replace(found, severity="warning"), "warning"  # the author's own form: nothing is written
+    return found, stays
 
 
 def evenness(job: Job, subject: Subject) -> Iterable[Finding]:
