@@ -46,7 +46,7 @@ def found(body: str) -> list[str]:
     ],
 )
 def test_axes_that_get_lost(body: str) -> None:
-    assert found(body) == ["TL783"]
+    assert "TL783" in found(body)
 
 
 @pytest.mark.parametrize(

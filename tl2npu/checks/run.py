@@ -35,6 +35,7 @@ from tl2npu.checks.operators import (
     parallel,
     reciprocals,
     starts,
+    tile_bounds,
     unfilled,
     values,
 )
@@ -62,6 +63,7 @@ CHECKS: tuple[Check, ...] = (
     arguments.check,
     element_types.check,
     extents.check,
+    tile_bounds.check,
     values.check,
     in_place.check,
     missing_operators.check,

@@ -100,6 +100,9 @@ def _copy(stmt: Copy) -> Iterator[Finding]:
             text = f"`{sides[0].name}` is {source} and `{sides[1].name}` is {target}: only on-chip copies convert"
             yield Finding("TL711", stmt.node, text)
         return
+    if memories in ({Memory.L1, Memory.L0A}, {Memory.L1, Memory.L0B}) and source and target and source != target:
+        text = f"`{sides[0].name}` is {source} and `{sides[1].name}` is {target}: a copy to L0 does not convert"
+        yield Finding("TL711", stmt.node, text)
     if memories != {Memory.UB}:
         return
     if source and target and not element_types.copies(source, target):

@@ -39,6 +39,9 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_types(subject, stmt)
             yield from _check_accumulator(subject, stmt)
             yield from _check_tail(subject, stmt)
+        elif isinstance(stmt, Op) and stmt.op.kind is Kind.MMA:
+            yield from _check_shapes(subject, stmt)
+            yield from _check_accumulator(subject, stmt)
         elif isinstance(stmt, Copy):
             yield from _check_part(subject, stmt, stmt.src)
             yield from _check_operand_part(subject, stmt)
@@ -110,7 +113,7 @@ def _check_shapes(subject: Subject, stmt: Op) -> Iterator[Finding]:
         if subject.known_different(left, right):
             pairs = subject.together(left, right)
             shown = next((pair for pair in pairs if None not in pair and pair[0] != pair[1]), (left, right))
-            text = f"{what} is {shown[0]} in operand {first} and {shown[1]} in operand {second} of the gemm"
+            text = f"{what} is {shown[0]} in operand {first} and {shown[1]} in operand {second} of the product"
             yield Finding("TL741", stmt.node, text)
         elif what == "K" and left != right and all(gap is None for gap in subject.numbers(left - right)):
             text = f"K is `{left}` in operand A and `{right}` in operand B; use one name if they are equal"
@@ -178,7 +181,13 @@ def _check_sizes(subject: Subject, stmt: Op) -> Iterator[Finding]:
 
 
 def _check_accumulator(subject: Subject, stmt: Op) -> Iterator[Finding]:
-    """L0C holds sums of 32 bits, and ``Mmad`` makes no others on A2 and A3."""
+    """L0C holds sums of 32 bits, and ``Mmad`` makes no others on A2 and A3; both operands have one type."""
+    left, right = stmt.args.get("A"), stmt.args.get("B")
+    if isinstance(left, Operand) and isinstance(right, Operand):
+        one, other = (types_of(subject, operand.buffer) for operand in (left, right))
+        if one and other and not one & other:
+            text = f"`{left.buffer.name}` is {min(one)} and `{right.buffer.name}` {min(other)}: a product has one type"
+            yield Finding("TL710", stmt.node, text)
     target = stmt.args.get("C")
     types = types_of(subject, target.buffer) if isinstance(target, Operand) else frozenset()
     if isinstance(target, Operand) and types and not types & _SUMS and subject.options.device in DEVICES:
