@@ -33,7 +33,7 @@ from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
 
-_AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
+AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
 """Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
 
 _OF_STAGES = frozenset("TL721 TL801 TL846 TL848 TL867 TL868 TL869 TL874 TL875 TL876 TL877 TL878 TL879".split())
@@ -233,7 +233,7 @@ def _attempt(
         found = job.finding(finding.code, finding.node, finding.message, finding.severity)
         if suppressions.covers(found.line, found.code):
             continue
-        if not kind.is_rewritten and finding.code in _AUTHORS_OWN and finding.node in start.original:
+        if not kind.is_rewritten and finding.code in AUTHORS_OWN and finding.node in start.original:
             found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
         if not kind.is_rewritten and finding.code == "TL801":
             found = replace(found, severity="error")  # another form may need less

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tl2npu.attempts import AUTHORS_OWN
 from tl2npu.cells import Places
 from tl2npu.migration import check_text
 from tl2npu.options import Options
@@ -18,7 +19,6 @@ from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, texts
 
 _EXPERT_FORM = "TL814"
-_READS_ALIKE = frozenset({"TL739"})  # the compiler reads old and new text in the same other way than Python
 _KERNEL = ("", "_kernel", "_factory")  # what is behind the name of an eager kernel where a factory takes its place
 
 
@@ -36,8 +36,8 @@ def limits_of(
 ) -> Limits:
     """Check the new file and tell each error by the old kernel that it belongs to; None in ``kernel`` if to none.
 
-    Does not count: what the author has silenced, what the same text had before, and the flags and scopes of a kernel
-    that is in Expert mode in both files.
+    Does not count: what the author has silenced, what the same text had before, limits of Expert mode too that the old
+    kernel breaks in the same words, and the flags and scopes of a kernel that is in Expert mode in both files.
     """
     found = check_text(new.text, new.path, options)
     expert = {kernel.name for kernel in found.kernels if kernel.source == "expert"}
@@ -57,7 +57,7 @@ def limits_of(
         owner = owner_of(item.kernel or "", places, comparisons)
         if item.kernel in same and (item.kernel, item.code, item.message) in known:
             notes.append(f"{item.kernel}: {text} (unchanged from the old kernel)")
-        elif item.code in _READS_ALIKE and (item.kernel, item.code, item.message) in known:
+        elif item.code in AUTHORS_OWN and (item.kernel, item.code, item.message) in known:
             notes.append(f"{item.kernel}: {text} (as in the old kernel)")
         elif item.kernel in expert and owner in in_expert_form and item.code == _EXPERT_FORM:
             notes.append(f"{item.kernel} is in Expert mode, where few checks apply")
