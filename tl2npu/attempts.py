@@ -15,6 +15,7 @@ from tl2npu.checks.row_split.evenness import rows_not_even, unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import ROW_SPLIT
+from tl2npu.dialects.limits import AUTHORS_OWN
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Inlined
@@ -32,9 +33,6 @@ from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
-
-AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
-"""Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
 
 _OF_STAGES = frozenset("TL721 TL801 TL846 TL848 TL867 TL868 TL869 TL874 TL875 TL876 TL877 TL878 TL879".split())
 """What a loop over both cores may lack that has stages, and not one in which they take turns."""

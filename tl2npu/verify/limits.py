@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tl2npu.attempts import AUTHORS_OWN
 from tl2npu.cells import Places
+from tl2npu.dialects.limits import AUTHORS_OWN
 from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic
