@@ -48,13 +48,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simulator": {"devices", "dialects"},
     "interpreter": {"devices", "simulator", "verified"},
     "verified": {"results"},
-    "backends": DATA | {"source", "verified", "options", "toolchain", "traces"},
+    "cpu_time": set(),
+    "backends": DATA | {"source", "verified", "options", "toolchain", "traces", "cpu_time"},
     "traces": set(),
     "verify": DATA
     | {"toolchain", "backends", "traces", "source", "languages", "migration", "cells", "options"}
     | {"interpreter", "simulator", "verified"},
     "cells": DATA | {"source", "files"},
-    "project": DATA | {"languages", "source", "across", "passes", "migration", "options", "files", "cells", "verify"},
+    "project": DATA
+    | {"languages", "source", "across", "passes", "migration", "options", "files", "cells", "verify", "cpu_time"},
     "sinks": {"results", "source", "project"},
     "checked": DATA | {"options", "source"},
     "config": {"checked", "files", "options", "source"},

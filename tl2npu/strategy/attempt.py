@@ -15,6 +15,7 @@ from tl2npu.checks.operators.starts import ragged
 from tl2npu.checks.row_split.evenness import unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Check, Finding, Subject
+from tl2npu.dialects.limits import AUTHORS_OWN
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.tensors import stored_tensors
@@ -28,9 +29,6 @@ from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.results import Diagnostic, Severity
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
-
-_AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL817 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
-"""Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,7 @@ def _weighed(case: Case, job: Job, finding: Finding, found: Diagnostic) -> tuple
     That is what `check` calls it: there is one verdict on a text.
     """
     stays: Severity = finding.as_it_stands or "warning"
-    if not case.kind.is_rewritten and finding.code in _AUTHORS_OWN and finding.node in case.start.original:
+    if not case.kind.is_rewritten and finding.code in AUTHORS_OWN and finding.node in case.start.original:
         stays = found.severity
         found = replace(found, severity="warning", message=found.message + " (as in the old kernel)")
     if not case.kind.is_rewritten and finding.by is fitting.check:

@@ -5,7 +5,7 @@ Everything that happens is told as an event, a dict that can be written as JSON:
 - ``begin``: libraries are loaded, the file's own code begins
 - ``start`` with ``kernel``, ``stop``: a kernel's time begins and ends
 - ``smaller`` with ``kernel``, ``option``: what to give in place of a launch that may take too long
-- ``launched`` with ``kernel``, ``line``: the old kernel has run
+- ``launched`` with ``kernel``, ``line``: the old kernel has run; with ``triton`` if it is one of Triton
 - ``comparison``: the fields of a ``Comparison``, and the ``number`` of the recorded launch
 - ``agrees`` with ``number``: nothing is to be said of a recorded launch
 - ``problem`` with ``code``, ``message``, and as far as known ``kernel``, ``factory``, ``line`` and the ``side``, old or

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tl2npu.cells import Places
+from tl2npu.dialects.limits import AUTHORS_OWN
 from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic
@@ -17,7 +18,6 @@ from tl2npu.verified import Comparison
 from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, texts
 
-_READS_ALIKE = frozenset({"TL739"})  # the compiler reads old and new text in the same other way than Python
 _KERNEL = ("", "_kernel", "_factory")  # what is behind the name of an eager kernel where a factory takes its place
 
 
@@ -35,7 +35,8 @@ def limits_of(
 ) -> Limits:
     """Check the new file and tell each error by the old kernel that it belongs to; None in ``kernel`` if to none.
 
-    Does not count: what the author has silenced, and what the same text had before.
+    Does not count: what the author has silenced, what the same text had before, and limits of Expert mode too that the
+    old kernel breaks in the same words.
     """
     found = check_text(new.text, new.path, options)
     errors = [item for item in found.diagnostics if item.severity == "error"]
@@ -53,7 +54,7 @@ def limits_of(
         owner = owner_of(item.kernel or "", places, comparisons)
         if item.kernel in same and (item.kernel, item.code, item.message) in known:
             notes.append(f"{item.kernel}: {text} (unchanged from the old kernel)")
-        elif item.code in _READS_ALIKE and (item.kernel, item.code, item.message) in known:
+        elif item.code in AUTHORS_OWN and (item.kernel, item.code, item.message) in known:
             notes.append(f"{item.kernel}: {text} (as in the old kernel)")
         else:
             line = places[owner].line if owner is not None else 1

@@ -61,7 +61,7 @@ def recording_of_old(folder: Path, recorder: Recorder, source: Source, emit: Emi
             raise TooLarge(f"the tensors of the launches are more than {LIMIT >> 30} GiB")
         launches.keep(folder, found)
         recorder.count += 1
-        emit({"event": "launched", "kernel": name, "line": source.line(found.file, found.line)})
+        emit({"event": "launched", "kernel": name, "line": source.line(found.file, found.line), "triton": True})
         emit({"event": "stop"})
 
     interpreter = Interpreter(keep)
