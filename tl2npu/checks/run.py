@@ -79,6 +79,7 @@ EXPERT_CHECKS: tuple[Check, ...] = (
     signatures.check,
     front_end.check,
     arguments.check,
+    copies.check,
 )
 """Of a kernel in Expert mode."""
 
