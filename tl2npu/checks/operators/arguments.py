@@ -38,7 +38,9 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _operand(stmt: Op, name: str, operand: Operand) -> Finding | None:
     param = stmt.op.param(name)
-    scalar = param is not None and param.scalar
+    if param is None or not param.mask:
+        return None
+    scalar = param.scalar
     form, shown = form_of(stmt.call, operand), code(operand.node)
     if form == "element" and stmt.op.name in FIRST_INDEX_ONLY and reads_another(operand):
         first = code(operand.dims[0].node) if operand.dims else ""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.subject import Finding, Subject
-from tl2npu.kernel.atomics import extends
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.memory.ub_copies import sides
 from tl2npu.kernel.model import Copy, Memory, Op, Operand
 from tl2npu.kernel.symbolic import Sym, const, var
@@ -25,12 +25,15 @@ def check(subject: Subject) -> Iterator[Finding]:
     for placed in subject.statements:
         stmt = placed.stmt
         if isinstance(stmt, Op) and stmt.op.name == "tile.atomic_add":
-            yield from _extents(subject, stmt)
+            yield from _added(subject, stmt)
         if not isinstance(stmt, Copy):
             continue
         yield from _whole(subject, stmt)
         if stmt.src.buffer.memory is stmt.dst.buffer.memory is Memory.UB:
             yield from _inside_of_ub(subject, stmt)
+        else:
+            yield from _late(subject, stmt)
+            yield from _rows(subject, stmt)
         loads = stmt.src.buffer.memory is Memory.GM and stmt.dst.buffer.memory is Memory.UB
         stores = stmt.dst.buffer.memory is Memory.GM and stmt.src.buffer.memory is Memory.UB
         inner = stmt.dst if loads else stmt.src
@@ -52,15 +55,10 @@ def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
         yield Finding("TL741", copy.node, f"{text}: say which part is copied")
 
 
-def _extents(subject: Subject, stmt: Op) -> Iterator[Finding]:
-    """TL741: an atomic addition reads no size from a slice with two bounds. TL892 as for copies."""
+def _added(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """TL892 of an atomic addition, as for copies."""
     source = stmt.args.get("src")
-    if isinstance(source, Operand) and not extends(source):
-        text = (
-            f"T.tile.atomic_add cannot read the size of `{code(source.node)}`: pass a whole tile, or rows as `t[i, :]`"
-        )
-        yield Finding("TL741", stmt.node, text)
-    elif isinstance(source, Operand) and source.buffer.memory is Memory.UB and _is_column_slice(subject, source):
+    if isinstance(source, Operand) and source.buffer.memory is Memory.UB and _is_column_slice(subject, source):
         text = f"`{code(source.node)}` is a part of the columns: the addition ignores the stride between its rows"
         yield Finding("TL892", stmt.node, text)
 
@@ -91,6 +89,35 @@ def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:
             text = f"`{code(copy.src.node)}` has {left} {what} and `{code(copy.dst.node)}` has {right}"
             yield Finding("TL886", copy.node, f"{text}: the copy uses the size of the source")
             return
+
+
+def _late(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    """A window of a tile whose size is late; its rows are no constant of a store (``copy_ub_to_gm``, common.h)."""
+    loads = copy.src.buffer.memory is Memory.GM
+    inner = copy.dst if loads else copy.src
+    if inner.buffer.memory is not Memory.UB or Memory.GM not in (copy.src.buffer.memory, copy.dst.buffer.memory):
+        return
+    dims = inner.dims or ()
+    late = [dim for dim in dims if dim.extent is not None and not dim.is_point and subject.late.is_late(dim.extent)]
+    text = f"`{code(inner.node)}` has a size that is known at run time only"
+    if late and late[-1] is dims[-1]:
+        yield Finding("TL741", copy.node, f"{text}: the compiler makes it a constant of the program")
+    elif late and loads and not late[-1].lo.is_zero:
+        yield Finding("TL741", copy.node, f"{text}: the copy fills rows behind the tile")
+
+
+def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    """Several rows of a tensor beside a vector: each begins a row of the vector's length, or of 32 bytes (common.h)."""
+    outer, inner = (copy.src, copy.dst) if copy.src.buffer.memory is Memory.GM else (copy.dst, copy.src)
+    extents, one = extents_of(outer), const(1)
+    if inner.buffer.memory is not Memory.UB or outer.buffer.memory is not Memory.GM or extents is None:
+        return
+    own = extents_of(inner) if inner.dims is not None else inner.buffer.shape
+    if own is None or any(size != one for size in own[:-1]) or not extents[:-1]:
+        return
+    if subject.known_different(extents[-2], one):
+        text = f"`{code(outer.node)}` has {extents[-2]} rows and `{code(inner.node)}` has one"
+        yield Finding("TL741", copy.node, f"{text}: the copy leaves gaps between the rows")
 
 
 def _is_column_slice(subject: Subject, operand: Operand) -> bool:

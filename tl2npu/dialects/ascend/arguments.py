@@ -18,8 +18,7 @@ KEEPS_SLICES = frozenset({"copy", "reads", "writes", "match_buffer", "realize"})
 """Calls in whose arguments the parser gives slices no step."""
 
 _TILE = frozenset[Form]({"whole", "window"})
-_START = _TILE | {"element"}
-_ANY = _START | {"lanes"}
+_ANY = _TILE | {"element", "lanes"}
 _WHOLE = frozenset[Form]({"whole"})
 
 _BUFFERS_ONLY = """
@@ -32,7 +31,7 @@ _OPERATORS: Mapping[str, Mapping[str, frozenset[Form]]] = MappingProxyType(
     {
         **{f"tile.{name}": {"": _WHOLE} for name in _BUFFERS_ONLY.split()},
         "tile.select": {"selMask": _WHOLE, "src1": _WHOLE | {"element"}},
-        "tile.atomic_add": {"": _START},
+        "tile.atomic_add": {"dst": _ANY},
         **{f"tile.row_expand_{name}_experiment": {"": _ANY} for name in ("mul", "sub", "div")},
     }
 )

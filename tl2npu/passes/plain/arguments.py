@@ -55,8 +55,9 @@ def _spell(job: Job, stmt: Op, edits: Edits) -> None:
 
 def _is_lanes(stmt: Op, name: str, operand: Operand) -> bool:
     param = stmt.op.param(name)
-    scalar = param is not None and param.scalar
-    return form_of(stmt.call, operand) == "lanes" and not takes(stmt.op.name, name, "lanes", scalar)
+    if param is None or not param.mask:
+        return False
+    return form_of(stmt.call, operand) == "lanes" and not takes(stmt.op.name, name, "lanes", param.scalar)
 
 
 def _name_elements(job: Job) -> None:
