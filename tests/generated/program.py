@@ -176,7 +176,7 @@ Stmt: TypeAlias = "Copy | Fill | Reduce | Gemm | Assign | Let | If | For | Paral
 
 @dataclass(frozen=True)
 class Buffer:
-    """A tensor (``kind``: ``in`` or ``out``), or a tile of one block (``kind``: its memory, in the words of a style)."""
+    """A tensor (``kind``: ``in`` or ``out``), or a tile of a block (``kind``: its memory, in the words of a style)."""
 
     name: str
     dtype: str
