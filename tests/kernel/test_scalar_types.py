@@ -100,7 +100,7 @@ def test_refused(condition: str) -> None:
         (["z = T.alloc_var('float32', init=0.0)", "z = n", "if z < n:", "    T.tile.fill(t, 1.0)"], True),
         (["for j in T.serial(3):", "    if j < 0.5:", "        T.tile.fill(t, 1.0)"], True),
         (["for j in T.serial(3):", "    if j < n:", "        T.tile.fill(t, 1.0)"], False),
-        (["for j in T.serial(L[0, 0]):", "    if j < n:", "        T.tile.fill(t, 1.0)"], False),  # not told
+        (["for j in T.serial(L[0, 0]):", "    if j < n:", "        T.tile.fill(t, 1.0)"], True),
         (["for i, j in T.Parallel(64, 64):", "    if i < 0.5:", "        t[i, j] = 1.0"], True),
         (["z = T.alloc_var('int32', init=0)", "while z < 2.5:", "    z = z + 1"], True),
         (["assert n < 1.5, 'n'"], True),

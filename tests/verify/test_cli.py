@@ -82,7 +82,8 @@ def test_verify_two_files(folder: Path) -> None:
     assert done.stdout == (
         "old.py:16 scale.main: verified on the simulator: 1 launch, largest difference 0\n"
         "  note: inputs of scale.main (seed 0): X standard normal\n"
-        "  note: scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN\n"
+        "  note: scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN, "
+        "values far from 0, values far below 0\n"
         "verified: new.py against old.py on the simulator; 1 of 1 kernel proved, 1 launch compared, "
         "largest difference 0\n"
     )
@@ -154,7 +155,8 @@ def test_verify_as_json(folder: Path) -> None:
         "diagnostics": report["diagnostics"],
         "notes": [
             "inputs of scale.main (seed 3): X standard normal",
-            "scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN",
+            "scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN, "
+            "values far from 0, values far below 0",
         ],
     }
     assert [d["code"] for d in report["diagnostics"]] == ["TL907"]

@@ -249,3 +249,27 @@ def test_a_kernel_that_is_still_a_triton_kernel_in_the_new_file_is_told(tmp_path
     assert [(k.name, k.status) for k in result.kernels] == [("add_kernel", "not verified")]
     text = "new.py still has the Triton kernel 'add_kernel', and as a script it does not launch it"
     assert text in [found.message for found in result.diagnostics]
+
+
+RENAMED = {
+    "other names": [("x_ptr", "A"), ("y_ptr", "B"), ("out_ptr", "C")],
+    "the output": [("out_ptr", "C")],
+    "the inputs": [("x_ptr", "A"), ("y_ptr", "B")],
+    "without _ptr": [("x_ptr", "X"), ("y_ptr", "Y"), ("out_ptr", "Out")],
+    "a name of an old one": [("x_ptr", "first"), ("y_ptr", "out"), ("out_ptr", "result")],
+}
+
+
+@pytest.mark.parametrize("host", [HOST, ""], ids=["script", "kernels only"])
+@pytest.mark.parametrize("names", RENAMED.values(), ids=RENAMED)
+def test_parameters_with_other_names_at_the_same_places(
+    tmp_path: Path, names: list[tuple[str, str]], host: str
+) -> None:
+    new = KERNEL
+    for before, after in names:
+        new = new.replace(before, after)
+    result = verified(tmp_path, OLD, new + host)
+    assert result.ok, result.diagnostics
+    assert result.comparisons[0].outputs == ("out_ptr",)
+    wrong = verified(tmp_path, OLD, (new + host).replace("x[i] + y[i]", "x[i] - y[i]"))
+    assert {d.code for d in wrong.diagnostics} == {"TL907"}

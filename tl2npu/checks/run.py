@@ -9,12 +9,22 @@ import libcst as cst
 
 from tl2npu.checks import blocks, npuir
 from tl2npu.checks.cross_core import cores, flags, hand_overs, host, kept, pipelines, races, unordered
-from tl2npu.checks.language import front_end, gpu_names, leftover_sync, leftovers, self_check, signatures
+from tl2npu.checks.language import (
+    declarations,
+    front_end,
+    gpu_names,
+    leftover_sync,
+    leftovers,
+    self_check,
+    signatures,
+)
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.operators import (
     alignment,
+    arguments,
     copies,
     element_types,
+    extents,
     floors,
     gather,
     gemm,
@@ -26,6 +36,7 @@ from tl2npu.checks.operators import (
     reciprocals,
     starts,
     unfilled,
+    values,
 )
 from tl2npu.checks.row_split import doubled, outside, row_ops, rows
 from tl2npu.checks.subject import Check, Finding, Subject
@@ -48,7 +59,10 @@ CHECKS: tuple[Check, ...] = (
     gather.check,
     copies.check,
     alignment.check,
+    arguments.check,
     element_types.check,
+    extents.check,
+    values.check,
     in_place.check,
     missing_operators.check,
     reciprocals.check,
@@ -63,6 +77,7 @@ CHECKS: tuple[Check, ...] = (
     starts.check,
     unfilled.check,
     signatures.check,
+    declarations.check,
     front_end.check,
     intrinsics.check,
     generated.check,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +78,8 @@ if TYPE_CHECKING:
 )
 @click.option("--verify-timeout", type=float, metavar="SECONDS", help="CPU time of each kernel.  [default: 120]")
 @backend_options
+@click.option("--print-after", metavar="PASS", multiple=True, hidden=True, help="Show the kernel behind a pass.")
+@click.option("--print-all", is_flag=True, hidden=True, help="Show the kernel behind every pass.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file is saved.")
 @common_options
 @report_options
@@ -86,6 +89,8 @@ def migrate(
     check: bool,
     output: Path | None,
     verify: bool,
+    print_after: tuple[str, ...],
+    print_all: bool,
     watch: bool,
     stdin_filename: Path | None,
     shard: str | None,
@@ -110,6 +115,8 @@ def migrate(
         raise click.UsageError("--backend goes with --verify")
     asked = request(paths, stdin_filename, shard, wanted.quiet, debug, settings)
     asked = replace(asked, settings=replace(asked.settings, options=replace(asked.settings.options, backend=backend)))
+    if print_after or print_all:  # by this process, each file once
+        asked = replace(asked, debug=True, progress=False)
     if diff and sys.stdout.isatty():
         asked = replace(asked, progress=False)  # the patch and the bar would be mixed up
     patched = diff or (asked.is_stdin and not check and output is None)
@@ -120,7 +127,8 @@ def migrate(
         condense = condenser(wanted, patched)
         if sink.whole:  # the result goes where -o or standard output says, and to no file beside
             condensed, condense = condense, lambda result: condensed(replace(result, beside=""))
-        finished, code = run_files(asked, task, sink, condense, would_change_counts=check)
+        with _printing(print_after, print_all):
+            finished, code = run_files(asked, task, sink, condense, would_change_counts=check)
         run = run_of(task, asked, written=not (diff or check), exit_code=code)
         print_report(finished, run, wanted, explain=asked.settings.explain, patched=patched)
         return code
@@ -130,6 +138,14 @@ def migrate(
 
         keep_watching(asked, once)
     sys.exit(once(asked))
+
+
+def _printing(names: tuple[str, ...], everything: bool) -> AbstractContextManager[None]:
+    if not names and not everything:
+        return nullcontext()
+    from tl2npu.passes.printed import printing
+
+    return printing(frozenset() if everything else frozenset(names), sys.stderr.write)
 
 
 def _sink(asked: Request, diff: bool, check: bool, output: Path | None) -> Sink:

@@ -24,6 +24,7 @@ from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.runtime import Late
 from tl2npu.options import Options
+from tl2npu.passes import printed
 from tl2npu.passes.provenance import buffers_of, in_authors_words
 from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits
@@ -177,6 +178,7 @@ class Job:
                 self._note_sources(new, old)
             self.file = self.file.after(edits)
             self._kernel = None
+            printed.edited(self.located.node)
 
     def restore(self, file: FileKernels, edited: list[tuple[str, cst.CSTNode, str]]) -> None:
         """Go back to an earlier state of the text."""

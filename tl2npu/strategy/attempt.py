@@ -11,6 +11,7 @@ import libcst as cst
 from tl2npu.checks.memory_plan import fitting
 from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.operators import starts
+from tl2npu.checks.operators.starts import behind_leading_axes
 from tl2npu.checks.row_split.evenness import unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Check, Finding, Subject
@@ -18,6 +19,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.tensors import stored_tensors
 from tl2npu.passes.ascend import allocations_apart
+from tl2npu.passes.gpu.memory import guarded_planes
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
@@ -96,15 +98,17 @@ def built(case: Case, form: str, *, in_place: bool = False) -> Attempt:
         if form.startswith("developer") and not kind.is_rewritten:
             _need_something_to_split(start, kind)
         write(job, kind, form)
-        if form == "npuir":
-            _end_with_tensors(job, kind)
+        return written(case, form, job)
     except Blocked as blocked:
         return without_text(form, job, blocked)
-    return written(form, job)
 
 
-def written(form: str, job: Job) -> Attempt:
-    """A form that has its text: all notes so far are those of passes."""
+def written(case: Case, form: str, job: Job) -> Attempt:
+    """A form that has its text: copies end with their tensors, and all notes so far are those of passes.
+
+    Raises :class:`Blocked` where they cannot.
+    """
+    _end_with_tensors(job, case.kind, form)
     job.told = len(job.notes)
     return Attempt(form, job)
 
@@ -166,9 +170,14 @@ def _need_all_stores(start: Job, job: Job, kind: Traits) -> None:
         raise Blocked("TL902", job.located.node, f"the new kernel would not store `{min(lost)}`, as the old one does")
 
 
-def _end_with_tensors(job: Job, kind: Traits) -> None:
-    """Copies of a kernel that is new to AscendNPU IR end with their tensors, where the calls of the file need it."""
-    if kind.style == "npuir":
+def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
+    """Copies of a kernel that is new to the target end with their tensors, where the compiler does not see to it.
+
+    That of AscendNPU IR never does: they end where the calls of the file need it.
+    """
+    if form != "npuir" and kind.is_rewritten:
+        guarded_planes.guard(job, behind_leading_axes(subject_of(job)))
+    if form != "npuir" or kind.style == "npuir":
         return
     found = list(overruns(subject_of(job)))
     told: set[str] = set()

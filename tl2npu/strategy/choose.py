@@ -87,7 +87,7 @@ def _rewritten(case: Case, write: Callable[[], Job] | None = None) -> list[Attem
     threads = case.start.options.threads
     form = ONE if threads == "1" else TWO
     try:
-        made = built(case, form) if write is None else written(form, write())
+        made = built(case, form) if write is None else written(case, form, write())
     except Blocked as blocked:
         made = without_text(form, case.start, blocked)
     if not made.built:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tl2npu.checks.cross_core import hand_overs, kept, pipelines, races
 from tl2npu.checks.memory_plan import fitting, sharing
-from tl2npu.checks.memory_plan.fitting import shortage
+from tl2npu.checks.memory_plan.fitting import is_overfull, shortage
 from tl2npu.passes.job import Job
 from tl2npu.strategy.attempt import Attempt, Case
 
@@ -46,6 +46,10 @@ def _shortage(tried: Attempt) -> tuple[int, float]:
     return shortage(tried.subject) if tried.subject is not None and tried.misfits else (0, 0)
 
 
+def _is_overfull(tried: Attempt) -> bool:
+    return tried.reached and tried.subject is not None and is_overfull(tried.subject)
+
+
 def _in_stages(case: Case, tries: Tries) -> list[Attempt]:
     """The best forms, in stages or with cores that take turns, with plenty of memory or little."""
     first = tries(case)
@@ -67,7 +71,7 @@ def _in_stages(case: Case, tries: Tries) -> list[Attempt]:
 
     found = or_tight(first, tight)
     of_stages = any(tried.by in _OF_STAGES for tried in found)
-    if not first[0].job.staged or not (of_stages or found[-1].misfits):
+    if not first[0].job.staged or not (of_stages or _is_overfull(found[-1])):
         return found
     in_turns = turned(first)
     if of_stages or _shortage(in_turns[-1]) < _shortage(first[-1]):

@@ -46,8 +46,11 @@ def migrate_triton(
     symbols.reads(place, text)
     one_row: dict[str, str] = {}
     chosen: dict[str, int] = {}
+    constant = set(parse(text).kernels) if options.target == "npuir" else set()  # no kernel there takes a float
     while True:
-        translated = to_tilelang(text, leave, options.rows_per_block, one_row, chosen, options.tuned, place, symbols)
+        translated = to_tilelang(
+            text, leave, options.rows_per_block, one_row, chosen, options.tuned, place, symbols, constant
+        )
         stuck = [kernel.name for kernel in translated.kernels if kernel.refused and kernel.name not in leave]
         if again := {name: _next(translated, name, chosen) or 0 for name in stuck if chosen.get(name)}:
             chosen |= again
@@ -59,6 +62,9 @@ def migrate_triton(
             return FileResult(path, text, text, done.error)
         homes = _Homes(translated)
         refused = _refused(done, homes)
+        if by_value := {kernel.name for kernel in translated.kernels if kernel.scalars} & refused.keys():
+            constant |= by_value  # what is a constant may be written in another way
+            continue
         wide = {} if options.rows_per_block == 1 else _overflowing(done, homes) | refused
         too_wide = {name: f"{item.code}: {item.message}" for name, item in wide.items() if name not in one_row}
         large = _overflowing(done, homes) | {name: it for name, it in refused.items() if it.code in _BY_SIZE}

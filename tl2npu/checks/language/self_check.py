@@ -19,7 +19,7 @@ from tl2npu.kernel.factories.positions import compilations, indices
 from tl2npu.kernel.memory.inferred import certain_uses, inferred
 from tl2npu.kernel.model import Launch, ScopeBlock, Sync
 from tl2npu.results import Severity
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, nodes_of
 
 _EXPLICIT = {"alloc_L1": "alloc_shared", "alloc_ub": "alloc_shared", "alloc_L0C": "alloc_fragment"}
 _IN_CORE = ("set_flag", "wait_flag", "barrier_all", "pipe_barrier")
@@ -63,8 +63,12 @@ def _check_vid(subject: Subject, launch: Launch) -> Iterator[Finding]:
     if len(launch.names) > 1 and launch.names[1] != "_":
         return  # the launch itself is rejected
     bound = {*launch.names, *assigned_names(subject.kernel.node.body), *subject.kernel.scalars}
+    factory = subject.located.factory
+    if factory is not None:
+        bound |= {param.name.value for param in nodes_of(factory.node.params, cst.Param)}
+        bound |= assigned_names(factory.node.body)
     if "vid" in bound:
-        return  # a block or a variable of the kernel; what the module calls so may be there by chance
+        return  # a block, or a variable of the kernel or its factory; what the module has may be there by chance
     for name in names_in(launch.node.body):
         if name.value == "vid":
             yield Finding("TL810", name, "`vid` is used, but the launch does not bind it")

@@ -152,6 +152,12 @@ def shortage(subject: Subject) -> tuple[int, float]:
     return len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
 
 
+def is_overfull(subject: Subject) -> bool:
+    """Whether a known call asks for tiles that do not fit."""
+    needs = Needs.of_subject(subject)
+    return any(needs.of(caller) for caller in subject.callers)
+
+
 def _halved(subject: Subject, needs: Needs, caller: Caller) -> float:
     """How often a tile of a caller is halved until all fit; infinitely often, if none does."""
     fit, tiles = largest(subject, needs, caller), tile_parameters(subject, caller)

@@ -48,7 +48,9 @@ def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
 def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     name = stmt.op.name
     if name in element_types.ALIKE:
-        tiles = [o.buffer for _, o in stmt.operands if o.buffer.memory is Memory.UB and not is_element(o)]
+        mask = element_types.ALIKE[name]
+        operands = [o for given, o in stmt.operands if given != mask and not is_element(o)]
+        tiles = [operand.buffer for operand in operands if operand.buffer.memory is Memory.UB]
         for tile in tiles[1:]:
             one, other = types_of(subject, tiles[0]), types_of(subject, tile)
             if one and other and not one & other:

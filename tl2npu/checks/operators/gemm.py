@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.element_types import DEVICES
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.memory.fractals import FRACTAL, across_blocks, begins_where_counted, is_lower
@@ -19,6 +21,7 @@ from tl2npu.results import Severity
 
 _K_STEP = 128
 _ROW_BYTES = 32
+_SUMS = frozenset({"float32", "int32"})
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -34,6 +37,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_shapes(subject, stmt)
             yield from _check_sizes(subject, stmt)
             yield from _check_types(subject, stmt)
+            yield from _check_accumulator(subject, stmt)
             yield from _check_tail(subject, stmt)
         elif isinstance(stmt, Copy):
             yield from _check_part(subject, stmt, stmt.src)
@@ -165,15 +169,21 @@ def _check_sizes(subject: Subject, stmt: Op) -> Iterator[Finding]:
                 return
     if subject.target != "pto":
         return
-    target = stmt.args.get("C")
-    if isinstance(target, Operand) and target.buffer.dtype == "float16":
-        yield Finding("TL899", stmt.node, f"`{target.buffer.name}`: target pto has no float16 accumulator")
     depth = depth_of(stmt)
     old = not subject.compiler.slice_argument  # #1387 takes the tail from where it lies
     for number in subject.numbers(depth) if depth is not None and old else ():
         if number is not None and number > _K_STEP and number % _K_STEP:
             yield Finding("TL899", stmt.node, f"K is {number}: above {_K_STEP} it must be a multiple of {_K_STEP}")
             return
+
+
+def _check_accumulator(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """L0C holds sums of 32 bits, and ``Mmad`` makes no others on A2 and A3."""
+    target = stmt.args.get("C")
+    types = types_of(subject, target.buffer) if isinstance(target, Operand) else frozenset()
+    if isinstance(target, Operand) and types and not types & _SUMS and subject.options.device in DEVICES:
+        text = f"`{target.buffer.name}` is {min(types)}, but a product is summed up in float32, or int32 for int8"
+        yield Finding("TL899", stmt.node, text)
 
 
 def depth_of(stmt: Op) -> Sym | None:

@@ -22,6 +22,7 @@ from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.ranges.loaded import is_load, is_sensible
 from tl2npu.kernel.symbolic import Div, Mod, Sym, Var, const
 
+_CLAMPED = 2
 _EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000), 8
 _TILES = ((64,), (64, 256), (256, 64), (64, 128, 256))
 """Sizes that are tried where nothing is known: of tensors, of anything else, of tiles."""
@@ -62,6 +63,19 @@ def check(subject: Subject) -> Iterator[Finding]:
                 yield found
 
 
+def behind_leading_axes(subject: Subject) -> dict[Copy, set[int]]:
+    """Copies that may go on behind the end of their tensor along axes that the compiler does not look at."""
+    starts = Starts(subject)
+    found: dict[Copy, set[int]] = {}
+    for move in moves(subject):
+        many = sum(extent != const(1) for extent in extents_of(move)) > _CLAMPED
+        if isinstance(move.placed.stmt, Copy) and many:
+            for doubt in starts.doubts(move):
+                if doubt.last and starts.judge(move, doubt) is not None:
+                    found.setdefault(move.placed.stmt, set()).add(doubt.axis)
+    return found
+
+
 def moves(subject: Subject) -> Iterator[Move]:
     """Every transfer between global memory and the chip."""
     for placed in subject.statements:
@@ -100,7 +114,7 @@ class Starts:
         for axis, (dim, size) in enumerate(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False)):
             low = place.bounds.expanded(dim.lo)
             goals = [(low, False)]
-            if axis not in clamped and extents[axis] != const(1) and not dim.is_point:
+            if axis not in clamped and extents[axis] != const(1):
                 end = place.bounds.expanded(dim.lo + extents[axis] - size)
                 if not (dim.lo.is_zero and extents[axis] == size) and not place.bounds.is_not_negative(-end):
                     yield Doubt(axis, -end, behind=True, last=True)
@@ -218,4 +232,4 @@ def clamped_axes(extents: list[Sym]) -> frozenset[int]:
         active.append(rank - 1)
     if len(active) == 1 and rank > 1:
         active.insert(0, rank - 2)
-    return frozenset(active[-2:])
+    return frozenset(active[-_CLAMPED:])

@@ -11,7 +11,7 @@ from tl2npu.dialects.functions import OF_FLOATS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.scalar_types import Type, exact, mismatch, of_sum
 from tl2npu.kernel.parser.scopes import Scopes
-from tl2npu.kernel.parser.values import DONE, FRAME, SOME_ITEMS, TILES, UNKNOWN, WIDE_FRAME, Parsed, named, wider
+from tl2npu.kernel.parser.values import DONE, SOME_ITEMS, TILES, UNKNOWN, Parsed, named, wider
 from tl2npu.source.tree import mentioned, nodes_of
 
 _NUMBERS = frozenset("abs bool divmod float int max min pow round".split())
@@ -24,6 +24,7 @@ _COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE"})
 _CONNECTIVES = frozenset({"And", "Or", "Not"})
 _OF_ARGUMENTS = frozenset("min max abs fabs ceildiv floordiv floormod truncdiv truncmod pow Add Sub Mul".split())
 _CHOICES = frozenset({"if_then_else", "Select"})
+_CONSTANT = ("number", "text", "none")
 _TEXTS = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)
 
 
@@ -153,8 +154,8 @@ class Calls:
         if op.kind in (Kind.LOOP, Kind.LAUNCH, Kind.SCOPE):
             if op.kind is not Kind.SCOPE:
                 self._bounds(op, node, values)
-            narrow = all(value.kind in ("number", "text", "none") or value.dtype == "int32" for value in values)
-            return FRAME if narrow else WIDE_FRAME
+            widths = {"" if value.kind == "unknown" else value.dtype for value in values if value.kind not in _CONSTANT}
+            return Parsed("frame", widths.pop() or "int*" if len(widths) == 1 else "int*" if widths else "int32")
         if op.kind in _STATEMENTS:
             self._buffers(op, node, values)
             return DONE

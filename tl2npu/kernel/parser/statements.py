@@ -18,13 +18,10 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.calls import Calls
 from tl2npu.kernel.parser.scopes import Frame, Scopes, Surroundings, short, variable
 from tl2npu.kernel.parser.values import (
-    FRAME,
-    INDEX,
     ODD,
     SOME_ITEMS,
     TEXT,
     UNKNOWN,
-    WIDE_INDEX,
     Parsed,
     Stop,
     assigned,
@@ -134,9 +131,9 @@ class FrontEnd(Scopes):
         elif type(node) is cst.With:
             with self.frame():
                 for item in node.items:
-                    index = INDEX if self.value(item.item) == FRAME else WIDE_INDEX
+                    index = self.value(item.item).dtype or "int*"
                     if item.asname is not None:
-                        self.bind_all(item.asname.name, index, node)
+                        self.bind_all(item.asname.name, Parsed("device", index), node)
                 self.block(body_of(node))
         elif type(node) is cst.Assert:
             self._assert(node)
@@ -263,7 +260,7 @@ class FrontEnd(Scopes):
                 self.mark(name, last[-1])
         with self.frame():
             if isinstance(node, cst.For):
-                self.bind_all(node.target, INDEX if value == FRAME else WIDE_INDEX, node)
+                self.bind_all(node.target, Parsed("device", value.dtype or "int*"), node)
             elif self.condition(node.test, "").kind == "number":
                 self.tell("stop", node, f"`{short(node.test)}` never changes in the kernel")
             self.parallel += parallel

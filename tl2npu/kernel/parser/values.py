@@ -24,7 +24,7 @@ Kind = Literal[
     "cell",  # a variable made by alloc_var
     "buffer",
     "region",  # a slice of a buffer
-    "frame",  # what `for` and `with` take
+    "frame",  # what `for` and `with` take; ``dtype`` is that of the variable
     "done",  # a statement of the kernel, which has no value
     "unknown",
 ]
@@ -63,14 +63,9 @@ UNKNOWN = Parsed("unknown")
 NONE = Parsed("none")
 TEXT = Parsed("text")
 ODD = Parsed("odd")
-FRAME = Parsed("frame")
-WIDE_FRAME = Parsed("frame", "int*")
-"""What ``for`` and ``with`` take; wide: the variable is an integer of a width that is not known."""
 DONE = Parsed("done")
 SOME_ITEMS = Parsed("items")
 TILES = ("buffer", "region")
-INDEX = Parsed("device", "int32")
-WIDE_INDEX = Parsed("device", "int*")
 
 _BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift)
 

@@ -30,7 +30,7 @@ from tl2npu.passes.host import parameters, pass_configs, signature
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, unused
 from tl2npu.passes.pipelines.traits import Traits, uses, vid_name
-from tl2npu.passes.plain import compared_types
+from tl2npu.passes.plain import arguments, compared_types
 from tl2npu.passes.writing import tidy
 
 
@@ -52,6 +52,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
             imports.drop_alias(job, alias)
         launch.hide_vid(job, threads)
     compared_types.convert(job)
+    arguments.make_legal(job)
     allocations.infer_allocations(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
@@ -68,6 +69,7 @@ def fallback_form(job: Job, kind: Traits) -> None:
     if kind.exchanges:
         scratch.rename(job)
     compared_types.convert(job)
+    arguments.make_legal(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
     if staged:

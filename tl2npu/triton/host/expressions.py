@@ -241,7 +241,7 @@ class HostExpressions(HostTensors):
             return Int(-value.value)
         if isinstance(node.op, ast.USub) and isinstance(value, float):
             return -value
-        return Unknown(ast.unparse(node), is_float(node))
+        return Unknown(ast.unparse(node), is_float(node) or (isinstance(value, Unknown) and value.number))
 
     def on_BinOp(self, node: ast.BinOp) -> HostValue:
         one, other = self.eval(node.left), self.eval(node.right)
@@ -252,7 +252,8 @@ class HostExpressions(HostTensors):
             shapes = {item.shape for item in same}
             return Tensor(text, same[0].shape if len(shapes) == 1 else None, same[0].dtype)
         if left is None or right is None or isinstance(node.op, (ast.Div, ast.Pow)):
-            return Unknown(text, is_float(node))
+            floats = (isinstance(v, float) or (isinstance(v, Unknown) and v.number) for v in (one, other))
+            return Unknown(text, is_float(node) or any(floats))
         match node.op:
             case ast.Add():
                 return Int(left + right)

@@ -221,6 +221,8 @@ def _long_axes(tile: Operand) -> list[tuple[Sym, cst.BaseExpression]] | None:
     axes = list(zip(tile.buffer.shape, tile.buffer.shape_nodes, strict=True))
     if tile.dims is None:
         return axes
+    if len(tile.dims) != len(axes):
+        return None  # the shape is a name of which this file does not tell the axes
     found: list[tuple[Sym, cst.BaseExpression]] = []
     for dim, (size, node) in zip(tile.dims, axes, strict=True):
         extent = const(1) if dim.is_point else dim.extent

@@ -104,7 +104,11 @@ class Instructions(OneType):
             self.emit(place, binary("+", place.load, value))
             return
         if value.span is Span.OTHER:
-            self.gather(value, place)
+            vector = self.picked(value)
+            if vector is not None:
+                self.move(vector, place, None)
+            else:
+                self.gather(value, place)
             return
         if not place.on_chip:
             self.emit(place, value, is_source(value, item))

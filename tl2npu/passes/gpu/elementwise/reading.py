@@ -216,7 +216,7 @@ class Reading:
                 return Span.TILE
             return Span.PART if self._in_blocks(operand, rows.extent) else Span.OTHER
         assert rows is not None
-        return Span.ROW
+        return Span.ROW if _offset(lows[which["r"]], rows) is not None else Span.OTHER
 
     def _in_blocks(self, operand: Operand, rows: Sym | None) -> bool:
         """False for elements of UB that no instruction takes as they lie (TL700)."""
