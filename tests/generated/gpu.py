@@ -17,7 +17,6 @@ class GpuDraws(Draws):
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
-        self.tensors: list[p.Buffer] = []
         self.outs: list[p.Buffer] = []
         self.blocks: tuple[tuple[str, p.Expr], ...] = ()
         self.with_gemm = self.chance(0.35)

@@ -19,7 +19,6 @@ class LegacyDraws(Draws):
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
-        self.tensors: list[p.Buffer] = []
         self.outs: list[p.Buffer] = []
         self.odd = 0.0
         self.stages = 1

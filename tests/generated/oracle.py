@@ -92,7 +92,7 @@ def run(program: p.Program, inputs: Mapping[str, np.ndarray]) -> dict[str, Value
         _launch(launch, sizes, memory, bool(program.spelled("at_once")))
     outputs = {}
     for tensor in program.tensors:
-        if tensor.kind == "out":
+        if tensor.kind != "in":
             if not memory[tensor.name].written.all():
                 raise Discard(f"{tensor.name} is not written everywhere")
             outputs[tensor.name] = Value(tensor.dtype, memory[tensor.name].value, memory[tensor.name].slack)
