@@ -20,6 +20,9 @@ class Blocks(Text):
         self.tiles = {t.name: t for t in self.launch.tiles}
         self.tensors = {t.name: t for t in program.tensors}
         self.vars: tuple[str, ...] = ()
+        self.moving = ""
+        self.before: list[str] = []
+        self.behind: list[str] = []
         self.sizes_of: dict[str, p.Expr] = {}
 
     def pointer(self, name: str) -> str:
@@ -95,7 +98,10 @@ class Blocks(Text):
     def statement(self, s: p.Stmt) -> list[str]:
         """One statement."""
         if isinstance(s, p.For):
-            return [f"for {s.var} in range({self.plain(s.extent)}):", *("    " + line for line in self.block(s.body))]
+            self.moving, self.before, self.behind = s.var, [], []
+            inner = self.block(s.body) + self.behind
+            self.moving = ""
+            return [*self.before, f"for {s.var} in range({self.plain(s.extent)}):", *("    " + line for line in inner)]
         if isinstance(s, p.If):
             return [f"if {self.plain(s.condition)}:", *("    " + line for line in self.block(s.then))]
         if isinstance(s, p.Copy):
@@ -127,6 +133,8 @@ class Blocks(Text):
 
     def copy(self, s: p.Copy) -> list[str]:
         """A load or a store, masked where a tile may reach behind the end."""
+        if self.program.spelled("pointers") == "block":
+            return self.block_pointer(s)
         loads = s.source.buffer in self.tensors
         region, tile = (s.source, self.tiles[s.target.buffer]) if loads else (s.target, self.tiles[s.source.buffer])
         tensor = self.tensors[region.buffer]
@@ -150,11 +158,52 @@ class Blocks(Text):
                 masks.append(f"{spread} < {extent.name}")
         mask = " & ".join(f"({m})" for m in masks) if len(masks) > 1 else "".join(masks)
         place = " + ".join([self.pointer(tensor.name), *terms])
+        if self.moving and self.program.spelled("pointers") == "advance":
+            axis = next((n for n, start in enumerate(region.starts) if self.moving in p.names(start)), None)
+            if axis is not None:
+                return self.advancing(tensor, tile, axis, lines, place, mask)
         if loads:
             load = f"tl.load({place}, mask={mask}, other=0)" if mask else f"tl.load({place})"
             convert = f".to({_NAMED[tile.dtype]})" if tile.dtype != tensor.dtype else ""
             return [*lines, f"{tile.name} = {load}{convert}"]
         return [*lines, f"tl.store({place}, {tile.name}{f', mask={mask}' if mask else ''})"]
+
+    def advancing(
+        self, tensor: p.Buffer, tile: p.Buffer, axis: int, lines: list[str], place: str, mask: str
+    ) -> list[str]:
+        """A load through pointers that go on at the end of each turn."""
+        name = f"{'abc'[axis]}_{tile.name}"
+        first = [line.replace(f"{self.moving} * BK + ", "") if line.startswith(name + " =") else line for line in lines]
+        after = " * ".join(["BK", *map(self.plain, tensor.shape[axis + 1 :])])
+        step = f"BK * {tensor.name}_s{axis}" if self.program.spelled("strides") else after
+        self.before += [*first, f"p_{tile.name} = {place}"]
+        self.behind.append(f"p_{tile.name} += {step}")
+        extent = self.plain(tensor.shape[axis])
+        mask = mask.replace(f"< {extent}", f"< {extent} - {self.moving} * BK") if f"{name}[" in mask else mask
+        load = f"tl.load(p_{tile.name}, mask={mask}, other=0)" if mask else f"tl.load(p_{tile.name})"
+        return [f"{tile.name} = {load}" + (f".to({_NAMED[tile.dtype]})" if tile.dtype != tensor.dtype else "")]
+
+    def block_pointer(self, s: p.Copy) -> list[str]:
+        """A load or a store through a block pointer."""
+        loads = s.source.buffer in self.tensors
+        region, tile = (s.source, self.tiles[s.target.buffer]) if loads else (s.target, self.tiles[s.source.buffer])
+        tensor = self.tensors[region.buffer]
+        strides = [" * ".join(map(self.plain, tensor.shape[axis + 1 :])) or "1" for axis in range(len(tensor.shape))]
+        if self.program.spelled("strides"):
+            strides = [f"{tensor.name}_s{axis}" for axis in range(len(tensor.shape))]
+        comma = "," if len(tensor.shape) == 1 else ""
+        parts = {
+            "shape": map(self.plain, tensor.shape), "strides": strides, "offsets": map(self.plain, region.starts),
+            "block_shape": map(self.plain, tile.shape), "order": map(str, range(len(tensor.shape) - 1, -1, -1)),
+        }  # fmt: skip
+        given = ", ".join(f"{name}=({', '.join(values)}{comma})" for name, values in parts.items())
+        place = f"tl.make_block_ptr(base={self.pointer(tensor.name)}, {given})"
+        axes = f"boundary_check=({', '.join(map(str, range(len(tensor.shape))))}{comma})"
+        if loads:
+            convert = f".to({_NAMED[tile.dtype]})" if tile.dtype != tensor.dtype else ""
+            return [f'{tile.name} = tl.load({place}, {axes}, padding_option="zero"){convert}']
+        cast = f"{tile.name}.to({_NAMED[tensor.dtype]})" if tile.dtype != tensor.dtype else tile.name
+        return [f"tl.store({place}, {cast}, {axes})"]
 
     # expressions
 
@@ -163,6 +212,8 @@ class Blocks(Text):
         if isinstance(e, p.Name) and e.name in self.vars:
             at = f"tl.arange(0, {self.plain(self.sizes_of[e.name])})"
             return at if len(self.vars) == 1 else f"{at}[:, None]" if e.name == self.vars[0] else f"{at}[None, :]"
+        if isinstance(e, p.Const) and e.value == -float("inf"):
+            return '(-float("inf"))'
         if isinstance(e, p.Ref):
             used = tuple(i.name if isinstance(i, p.Name) else "" for i in e.index)
             if used == self.vars:

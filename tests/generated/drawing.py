@@ -95,8 +95,26 @@ class Draws:
             "sin",
         )
         self.taken: set[str] = set()
+        self.tensors: list[p.Buffer] = []
+        self.read: dict[str, list[tuple[p.Expr, ...]]] = {}
         self.odd = 0.15
         """How often an index is something else than a loop variable."""
+
+    def in_place(self, tile: Tile, starts: tuple[p.Expr, ...]) -> p.Buffer | None:
+        """A tensor of which every block has read just this part, and which may be overwritten with the tile."""
+        fitting = []
+        for tensor in self.tensors:
+            parts = self.read.get(tensor.name, [])
+            alone = all(role in tile.kind for role in self.grid) and len(parts) == 1 and parts[0] == starts
+            if alone and tensor.kind == "in" and tensor.dtype == tile.dtype:
+                fitting.append(tensor)
+        return self.rng.choice(fitting) if fitting else None
+
+    def overwritten(self, tensor: p.Buffer) -> p.Buffer:
+        """The tensor as one that the kernel changes."""
+        changed = p.Buffer(tensor.name, tensor.dtype, tensor.shape, "inout")
+        self.tensors[self.tensors.index(tensor)] = changed
+        return changed
 
     def chance(self, share: float) -> bool:
         return self.rng.random() < share

@@ -17,7 +17,6 @@ class GpuDraws(Draws):
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
-        self.tensors: list[p.Buffer] = []
         self.outs: list[p.Buffer] = []
         self.blocks: tuple[tuple[str, p.Expr], ...] = ()
         self.with_gemm = self.chance(0.35)
@@ -78,9 +77,9 @@ class GpuDraws(Draws):
         if attention:
             self.dims["C"], self.dims["K"] = rng.choice((16, 32)), self.dims["BK"]
             body += self.attention(scope)
-        for _ in range(rng.randint(1, 3) - attention):
+        for _ in range(rng.randint(1, 2) - attention):
             body += self.load(scope, rng.choice(self.kinds(scope)))
-        for _ in range(rng.randint(1, 4) - attention):
+        for _ in range(rng.randint(1, 3) - attention):
             body += self.statement(scope, 2)
         body += self.stores(scope)
         self.shared_where_needed(body)

@@ -60,7 +60,7 @@ def inputs_of(program: p.Program, seed: int) -> dict[str, np.ndarray]:
     sizes = dict(program.sizes)
     made = {}
     for tensor in program.tensors:
-        if tensor.kind == "in":
+        if tensor.kind != "out":
             shape = tuple(extent_of(e, sizes) for e in tensor.shape)
             if tensor.dtype.startswith(("int", "uint")):
                 made[tensor.name] = rng.integers(0 if tensor.dtype == "uint8" else -4, 8, shape).astype(tensor.dtype)
@@ -83,7 +83,7 @@ def extent_of(e: p.Expr, sizes: Mapping[str, int]) -> int:
 def expected_of(program: p.Program, inputs: Mapping[str, np.ndarray]) -> dict[str, Value]:
     """The oracle's outputs. Raises Discard where they say too little."""
     for symbol in program.spelled("symbolic", ()):
-        if not any(t.kind == "in" and p.Name(symbol) in t.shape for t in program.tensors):
+        if not any(t.kind != "out" and p.Name(symbol) in t.shape for t in program.tensors):
             raise Discard("no input has the symbolic extent")
     outputs = run(program, inputs)
     known = [np.isfinite(v.slack).mean() for v in outputs.values() if np.size(v.slack)]
@@ -176,16 +176,21 @@ def outputs_of(
     """Run ``kern()`` of a text on copies of the inputs, or its ``run`` if there is one."""
     space = load(text, Session(watch=report.observer))
     sizes = dict(program.sizes)
-    outs = [t for t in program.tensors if t.kind == "out"]
-    made = {t.name: np.zeros(tuple(extent_of(e, sizes) for e in t.shape), t.dtype) for t in outs}
-    given: list[np.ndarray] = [np.array(inputs[t.name]) for t in program.tensors if t.kind == "in"]
+    arrays = {
+        t.name: np.array(inputs[t.name])
+        if t.kind != "out"
+        else np.zeros(tuple(extent_of(e, sizes) for e in t.shape), t.dtype)
+        for t in program.tensors
+    }
+    changed = [t.name for t in program.tensors if t.kind != "in"]
     if "run" in space:
-        space["run"](*(a.view(_Tensor) for a in (*given, *made.values())))
-        return made
+        space["run"](*(a.view(_Tensor) for a in arrays.values()))
+        return {name: arrays[name] for name in changed}
     kernel: Any = space["kern"]()
     if program.spelled("out_idx", True):
-        results: Sequence[np.ndarray] | np.ndarray = kernel(*given)
-        listed = [results] if len(outs) == 1 else list(results)
-        return {t.name: np.asarray(a) for t, a in zip(outs, listed, strict=True)}
-    kernel(*given, *made.values())
-    return made
+        outs = [t.name for t in program.tensors if t.kind == "out"]
+        results: Sequence[np.ndarray] | np.ndarray = kernel(*(a for name, a in arrays.items() if name not in outs))
+        arrays |= dict(zip(outs, [results] if len(outs) == 1 else results, strict=True))
+    else:
+        kernel(*arrays.values())
+    return {name: np.asarray(arrays[name]) for name in changed}

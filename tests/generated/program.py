@@ -176,7 +176,7 @@ Stmt: TypeAlias = "Copy | Fill | Reduce | Gemm | Assign | Let | If | For | Paral
 
 @dataclass(frozen=True)
 class Buffer:
-    """A tensor (``kind``: ``in`` or ``out``), or a tile of one block (``kind``: its memory, in the words of a style)."""
+    """A tensor (``kind``: ``in``, ``out``, ``inout``), or a tile of a block (``kind``: its memory, as a style calls it)."""
 
     name: str
     dtype: str
@@ -197,7 +197,7 @@ class Launch:
 class Program:
     """``style`` is free for printers: choices of spelling by name."""
 
-    sizes: tuple[tuple[str, int], ...]
+    sizes: tuple[tuple[str, Any], ...]
     tensors: tuple[Buffer, ...]
     launches: tuple[Launch, ...]
     style: tuple[tuple[str, Any], ...] = ()

@@ -44,7 +44,11 @@ def reduced(style: str, seed: int, verdict: Verdict, tries: int = 600) -> Findin
     text = STYLES[style].text
 
     def same(program: p.Program) -> bool:
-        got = judge(program, text(program), seed, STYLES[style].runs)
+        try:
+            printed = text(program)
+        except (AssertionError, IndexError, StopIteration):  # it is no program of this style any more
+            return False
+        got = judge(program, printed, seed, STYLES[style].runs)
         return got.kind == verdict.kind and (not exact or fault(got) == fault(verdict))
 
     exact = verdict.kind not in ("SILENT difference",)

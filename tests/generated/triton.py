@@ -13,7 +13,6 @@ class TritonDraws(Draws):
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
-        self.tensors: list[p.Buffer] = []
         self.outs: list[p.Buffer] = []
         self.odd = 0.0
         self.functions = ("exp", "exp2", "sqrt", "rsqrt", "abs", "log", "sigmoid")
@@ -42,6 +41,8 @@ class TritonDraws(Draws):
                     if ragged
                     else self.dims[SIZES[role]]
                 )
+        alpha = [("alpha", rng.choice((0.5, 1.5, 2.0)))] if self.chance(0.3) else []
+        scope.scalars |= {name: "float32" for name, _ in alpha}
         body: list[p.Stmt] = []
         for _ in range(rng.randint(1, 3)):
             body += self.load(scope, rng.choice(("mn", "mn", "m", "n")))
@@ -55,12 +56,13 @@ class TritonDraws(Draws):
         for tile in {t.name: t for t in [*tiles[-2:], *rng.sample(tiles, min(1, len(tiles)))]}.values():
             body += self.store(scope, tile)
         blocks = tuple((var, p.Bin("ceildiv", p.Name(EXTENTS[role]), size(role))) for role, var in self.grid.items())
-        sizes = tuple((n, self.dims[n]) for n in ("M", "N", "K", "BM", "BN", "BK"))
+        sizes = tuple((n, self.dims[n]) for n in ("M", "N", "K", "BM", "BN", "BK")) + tuple(alpha)
         style = (
             ("strides", self.chance(0.5)),
             ("masked", self.chance(0.3)),
             ("out_idx", False),
             ("suffix", self.chance(0.5)),
+            ("pointers", rng.choice(("plain", "plain", "advance", "block"))),
         )
         launch = p.Launch(blocks, tuple(t.buffer for t in self.tiles.values()), tuple(body))
         return p.Program(sizes, (*self.tensors, *self.outs), (launch,), style)
@@ -75,13 +77,29 @@ class TritonDraws(Draws):
         if not dtype and self.chance(0.1):
             axis = self.rng.randrange(len(kind))
             starts[axis] = add(starts[axis], p.Const(self.rng.choice((1, 2))))
-        return [p.Copy(p.Region(tensor.name, tuple(starts), tile.shape), tile.whole)]
+        self.read.setdefault(tensor.name, []).append(tuple(starts))
+        body: list[p.Stmt] = [p.Copy(p.Region(tensor.name, tuple(starts), tile.shape), tile.whole)]
+        if not dtype and "n" in kind and tile.dtype == "float32" and self.chance(0.2):
+            body.append(self.filled(scope, tile))
+        return body
+
+    def filled(self, scope: Scope, tile: Tile) -> p.Stmt:
+        """Something else than 0 behind the end of the rows."""
+        here = Element(dict(zip(tile.kind, ("i_", "j_"), strict=False)))
+        element = p.Ref(tile.name, tuple(p.Name(here.vars[role]) for role in tile.kind))
+        inside = p.Bin("<", add(scope.origins["n"], p.Name(here.vars["n"])), p.Name("N"))
+        value = p.Select(inside, element, p.Const(self.rng.choice((-float("inf"), 1.0, -100.0))))
+        return p.Parallel(tuple(here.vars.values()), tile.shape, (p.Assign(element, value),))
 
     def store(self, scope: Scope, tile: Tile) -> list[p.Stmt]:
+        starts = tuple(scope.origins[role] for role in tile.kind)
+        old = self.in_place(tile, starts)
+        if old is not None and self.chance(0.5):
+            return [p.Copy(tile.whole, p.Region(self.overwritten(old).name, starts, tile.shape))]
         dtype = self.rng.choice(("float32", "float16")) if tile.dtype == "float32" else tile.dtype
         out = p.Buffer(f"Y{len(self.outs)}", dtype, tuple(p.Name(EXTENTS[role]) for role in tile.kind), "out")
         self.outs.append(out)
-        return [p.Copy(tile.whole, p.Region(out.name, tuple(scope.origins[role] for role in tile.kind), tile.shape))]
+        return [p.Copy(tile.whole, p.Region(out.name, starts, tile.shape))]
 
     def dtype(self) -> str:
         return self.rng.choice(("float32", "float32", "float32", "int32"))
