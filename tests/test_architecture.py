@@ -44,11 +44,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},
     "files": {"source"},
+    "errors": set(),
     "toolchain": {"devices", "dialects"},
     "simulator": {"devices", "dialects"},
     "interpreter": {"devices", "simulator", "verified"},
     "verified": {"results"},
-    "backends": DATA | {"source", "verified", "options", "toolchain", "traces"},
+    "backends": DATA | {"errors", "source", "verified", "options", "toolchain", "traces"},
     "traces": set(),
     "verify": DATA
     | {"toolchain", "backends", "traces", "source", "languages", "migration", "cells", "options"}
@@ -62,11 +63,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
     "mcp": {"api", "config", "options", "report", "results", "rules", "source", "verify"},
     "codemod": DATA | {"options", "files", "project", "config"},
-    "report": {"results", "devices", "verified", "costs", "codes", "rules", "toolchain"},
+    "report": {"results", "devices", "verified", "costs", "codes", "errors", "rules", "toolchain"},
     "cli": DATA
     | {
         "cost",
         "costing",
+        "errors",
         "lsp",
         "mcp",
         "source",
