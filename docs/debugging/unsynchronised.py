@@ -1,7 +1,6 @@
 """Doubles a matrix in Expert mode: without a barrier, the store may come before the product."""
 
 import numpy as np
-
 import tilelang
 import tilelang.language as T
 

@@ -34,8 +34,9 @@ def test_a_symptom_says_that_it_is_one() -> None:
 
 
 def test_words_are_told_from_messages() -> None:
-    assert call("rule", "--error", "vec instruction align").stdout.startswith("The message with these words:\n\ncause: ub-")
-    assert call("rule", "--error", "aicore exception").stdout.startswith("Messages with these words, the closest first:\n")
+    one, several = (call("rule", "--error", words).stdout for words in ("vec instruction align", "aicore exception"))
+    assert one.startswith("The message with these words:\n\ncause: ub-")
+    assert several.startswith("Messages with these words, the closest first:\n")
 
 
 def test_what_is_unknown() -> None:

@@ -22,7 +22,7 @@ error, core id is 14, error code = 0x4000000000000000, dump info: pc start: 0x12
        The extend info: errcode:(0x4000000000000000, 0, 0) errorStr: VEC instruction error: the ub address out of \
 bounds. fixp_error0 info: 0x3001a20
        Kernel task happen error, retCode=0x31, [vector core exception].[FUNC:PreCheckTaskErr]
-[ERROR] stream.cc Aicore kernel execute failed, stream_id=11, fault kernel_name=softmax_kernel, fault kernel info ext=none
+[ERROR] stream.cc Aicore kernel execute failed, stream_id=11, fault kernel_name=softmax_kernel, fault kernel info
 rtDeviceReset failed, error code is 507901
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from tl2npu.codes import CODES as RULES
 from tl2npu.errors.aicore import BITS, BITS_A5
 from tl2npu.errors.entry import KINDS, Entry, Template
 from tl2npu.errors.log import explain
+from tl2npu.errors.page import page
 from tl2npu.errors.search import search
 from tl2npu.errors.table import BY_KEY, CODES, ENTRIES
 
@@ -102,3 +104,9 @@ def test_words_of_a_message(words: str, expected: list[str]) -> None:
 
 def test_a_search_shows_a_few() -> None:
     assert len(search("errorStr")) == 8
+
+
+def test_the_page_is_up_to_date() -> None:
+    """``python -m tl2npu.errors.page > docs/errors.md``."""
+    written = (Path(__file__).resolve().parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert written == page()

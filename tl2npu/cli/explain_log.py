@@ -14,8 +14,8 @@ import click
 def explain_log(log: BinaryIO, style: str) -> None:
     """Say what the errors in a log mean: FILE, or - for standard input.
 
-    Known are messages of TileLang-Ascend, BiSheng, triton-ascend, torch_npu, CANN's runtime (plog) and msSanitizer. Causes
-    come first, then symptoms, fallout of earlier faults, and envelopes.
+    Known are messages of TileLang-Ascend, BiSheng, triton-ascend, torch_npu, CANN's runtime (plog) and msSanitizer.
+    Causes come first, then symptoms, fallout of earlier faults, and envelopes.
 
     Exit codes: 0 something is known, 1 nothing is, 2 the file cannot be read.
     """

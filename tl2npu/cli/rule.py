@@ -17,12 +17,12 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
 @click.command(short_help="Print the page of a rule, or what an error means.")
 @click.argument("code", required=False, shell_complete=_complete)
 @click.option("--error", metavar="TEXT", help="Explain a code or message of compiler, runtime or device instead.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="Of --error: text or JSON.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="Of --error.")
 def rule(code: str | None, error: str | None, style: str) -> None:
     """Print the documentation of a rule, given by its code or its name.
 
-    With --error: what an error code (507015), a message or words of one mean, and which rules are about it. Exit code 1 if
-    nothing is known.
+    With --error: what an error code (507015), a message or words of one mean, and which rules are about it. Exit
+    code 1 if nothing is known.
     """
     if (code is None) == (error is None):
         raise click.UsageError("give the code of a rule, or --error TEXT")
@@ -38,18 +38,10 @@ def rule(code: str | None, error: str | None, style: str) -> None:
 
 
 def _explain(error: str, style: str) -> None:
-    from tl2npu.errors.log import explain_query
-    from tl2npu.errors.search import search
-    from tl2npu.report.errors import as_json, listed, text
+    from tl2npu.report.errors import answer
 
-    explained = explain_query(error)
-    similar = () if explained.found else search(error)
-    if style == "json":
-        click.echo(as_json(explained, similar), nl=False)
-    elif explained.found:
-        click.echo(text(explained, log="\n" in error.strip()), nl=False)
-    elif similar:
-        click.echo(listed(similar), nl=False)
-    else:
+    known = answer(error, style)
+    if not known:
         click.echo("nothing is known about this; give the words of the message, or a code", err=True)
-    sys.exit(0 if explained.found or similar else 1)
+    click.echo(known, nl=False)
+    sys.exit(0 if known else 1)

@@ -1,1 +1,1 @@
-"""The codes and messages of the Ascend stack, and what they mean: for ``rule --error``, ``explain-log``, the backends."""
+"""Codes and messages of the Ascend stack, and what they mean: for ``rule --error``, ``explain-log``, the backends."""

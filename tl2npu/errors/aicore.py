@@ -1,7 +1,7 @@
 """Faults of an AI core: what ``errorStr`` says of them, and the bits of the error registers that mean the same.
 
-Source of both: hicann/runtime 681ef7610, ``device_error_core_proc.cc`` (A2, A3) and ``v200_base/device_error_proc_c.cc``
-(A5). On A2 and A3 ``errcode:(w1, w2, w3)`` are 64-bit words: bit b of w1 is 0 + b here, of w2 64 + b, of w3 128 + b below
+Source of both: hicann/runtime 681ef7610, ``device_error_core_proc.cc`` (A2, A3), ``v200_base/device_error_proc_c.cc``
+(A5). On A2 and A3 ``errcode:(w1, w2, w3)`` are 64-bit words. Bit b of w1 is b here, of w2 64 + b, of w3 128 + b below
 bit 17 and 113 + b from bit 32 on. On A5 ``errcode:(n, ...)`` are the numbers of the bits.
 """
 
@@ -20,12 +20,13 @@ ROWS: tuple[Row, ...] = (
      ("the ub address out of bounds", "The address for the VEC instruction to read/write UB is out of bounds",
       "The access address of the UB is out of range", "The address for VEC to access UB is out of bounds"),
      "errorStr: VEC instruction error: the ub address out of bounds. fixp_error0 info: 0x3001a20",
-     "a vector instruction reads or writes behind the end of UB: tiles that do not fit, a count larger than the tile, or "
-     "scratch that a helper takes for itself",
+     "a vector instruction reads or writes behind the end of UB: tiles that do not fit, a count larger than the tile, "
+     "or scratch that a helper takes for itself",
      "`tl2npu check` for the sum of the tiles and for counts; `T.tile.sum_experiment` needs room beside them",
      f"{_A5}; tile-ai/tilelang-ascend#159, #1523, #1192"),
     ("ub-unaligned", "cause", "TL700 TL701 TL703 TL830",
-     ("The UB address accessed by the VEC instruction is not aligned", "The instruction access UB address is not aligned",
+     ("The UB address accessed by the VEC instruction is not aligned",
+      "The instruction access UB address is not aligned",
       "The address for VEC to access UB is not aligned"),
      "errorStr: The UB address accessed by the VEC instruction is not aligned.",
      "a vector instruction begins at an address in UB that is no multiple of 32 bytes",
@@ -33,11 +34,12 @@ ROWS: tuple[Row, ...] = (
     ("illegal-instruction", "cause", "TL700 TL884",
      ("Illegal instruction, which is usually caused by unaligned", "The scalar instruction is abnormal",
       "The instruction is not defined in ISA", "The VEC instruction is abnormal", "The CUBE instruction is abnormal",
-      "The loop count of the hardware loop instruction is 0", "The loopend instruction is executed before executing loop",
+      "The loop count of the hardware loop instruction is 0",
+      "The loopend instruction is executed before executing loop",
       "The instruction in VEC VF is abnormal", "The non-VF instruction is abnormal", "The operation code is illegal"),
      "errorStr: Illegal instruction, which is usually caused by unaligned UUB addresses. fixp_error0 info: 0x600009a",
-     "a core meets an instruction that it does not know: most often an unaligned address in UB, else a program for another "
-     "generation (A5 runs no code for A2), or one that was overwritten",
+     "a core meets an instruction that it does not know: most often an unaligned address in UB, else a program for "
+     "another generation (A5 runs no code for A2), or one that was overwritten",
      "check alignment, then the target and the version of CANN",
      f"{_A5}; tile-ai/tilelang-ascend#1310, #1830; hw-native-sys/PTOAS, pull request 937"),
     ("vector-parameter", "cause", "TL710 TL700",
@@ -59,11 +61,13 @@ ROWS: tuple[Row, ...] = (
      ("The address for VEC to read UB confilicts", "ub read/write conflict", "UB read/write conflict",
       "UB read and write conflict"),
      "errorStr: The address for VEC to read UB confilicts that for VEC to write UB.",
-     "two instructions read and write the same place in UB at a time", "wait between them; `tl2npu run` names them", _HERE),
+     "two instructions read and write the same place in UB at a time", "wait between them; `tl2npu run` names them",
+     _HERE),
     ("vector-number", "cause", "TL944",
      ("the data is inf or nan", "The input data of the instruction operation is INF/NAN",
       "the value of ln is a negative number", "the reciprocal of the square root is a negative number",
-      "reciprocal division by 0 error", "divide-by-zero error", "Divide-by-zero error", "operation is a negative number"),
+      "reciprocal division by 0 error", "divide-by-zero error", "Divide-by-zero error",
+      "operation is a negative number"),
      "errorStr: VEC instruction error: the data is inf or nan.",
      "a vector instruction met infinity, NaN, a logarithm or root of a negative number, or a division by 0",
      "look for data that is read before it is written; clamp the argument", _A5),
@@ -81,13 +85,14 @@ ROWS: tuple[Row, ...] = (
       "MTE instruction accesses an invalid GM address", "MTE DDR address out of range",
       "SIMT accesses an invalid GM address", "The address for fixpipe to write GM is invalid"),
      "errorStr: MTE accesses an invalid GM address or the cross-device memory access times out.",
-     "a copy from or to a tensor uses an address that is not mapped: an index out of range, a tensor on the host, or one "
-     "that is freed",
+     "a copy from or to a tensor uses an address that is not mapped: an index out of range, a tensor on the host, or "
+     "one that is freed",
      "check gathered indices and the last tile; `--sanitize memcheck` names the access",
      f"{_A5}; hw-native-sys/PTOAS#482"),
     ("gm-scalar", "cause", "TL885 TL178",
      ("The scalar instruction accesses an invalid GM address", "The address for scalar to access GM is invalid",
-      "The GM address accessed by scalar exceeds 48 bits", "The address for scalar to use is unaligned or out of bounds"),
+      "The GM address accessed by scalar exceeds 48 bits",
+      "The address for scalar to use is unaligned or out of bounds"),
      "errorStr: The scalar instruction accesses an invalid GM address or the cross-device memory access times out.",
      "a single element of a tensor (`A[i]`) is read or written outside of it", "check the index",
      f"{_A5}; vllm-project/vllm-ascend#2763"),
@@ -109,16 +114,19 @@ ROWS: tuple[Row, ...] = (
       "The address for the MTE instruction to", "The address for MTE to move from L1 to UB is out of bounds",
       "The write address of the MTE instruction is out of range"),
      "errorStr: The address for the MTE instruction to write on-chip buffer is out of bounds.",
-     "a copy reads or writes behind the end of a memory on the chip", "tiles do not fit, or a start or length is off", _A5),
+     "a copy reads or writes behind the end of a memory on the chip", "tiles do not fit, or a start or length is off",
+     _A5),
     ("transfer-unaligned", "cause", "TL700 TL711",
-     ("The access address of the MTE instruction is not aligned", "The MTE non-atomic instruction address is not aligned",
+     ("The access address of the MTE instruction is not aligned",
+      "The MTE non-atomic instruction address is not aligned",
       "The MTE instruction address is not aligned"),
      "errorStr: The access address of the MTE instruction is not aligned with the data type bit width.",
      "a copy has an address that is no multiple of its element, or of 32 bytes on the chip",
      "look at views of other element types, and at starts within a row", _A5),
     ("transfer-parameter", "cause", "TL730 TL892",
      ("The MTE instruction parameter is invalid", "The burst length of the mte instruction is incorrect",
-      "The burst num of the mte command is incorrect", "The MTE instruction is abnormal", "value of the MOV instruction is"),
+      "The burst num of the mte command is incorrect", "The MTE instruction is abnormal",
+      "value of the MOV instruction is"),
      "errorStr: The burst length of the mte instruction is incorrect.",
      "a copy has a length, count or stride that the instruction does not take",
      "look at copies with run-time lengths, and of columns", _A5),
@@ -128,7 +136,8 @@ ROWS: tuple[Row, ...] = (
      "an atomic addition begins at an address that is no multiple of its element", "start at a multiple of the element",
      _A5),
     ("transfer-timeout", "symptom", "TL941",
-     ("An exception is reported when the MTE instruction or data times out", "The bus is busy, and the response times out"),
+     ("An exception is reported when the MTE instruction or data times out",
+      "The bus is busy, and the response times out"),
      "errorStr: An exception is reported when the MTE instruction or data times out.",
      "a copy does not end", "look for flags that are never set, then for the hardware", _A5),
     ("l0-out-of-bounds", "cause", "TL801 TL331",
@@ -137,7 +146,8 @@ ROWS: tuple[Row, ...] = (
      "errorStr: The operation address of L0C exceeds the maximum range of L0C.",
      "the operands or the result of a gemm do not fit into L0A, L0B or L0C", "use smaller tiles, or split K", _A5),
     ("l0-conflict", "cause", "TL908 TL326",
-     ("L0A read/write conflict", "L0B read/write conflict", "L0C read/write conflict", "Ping/Pong memory allocation scheme",
+     ("L0A read/write conflict", "L0B read/write conflict", "L0C read/write conflict",
+      "Ping/Pong memory allocation scheme",
       "confilicts with that for CUBE to write L0C", "conflicts with that for CUBE to"),
      "errorStr: L0C read/write conflict(vec read operation or cube write operation).",
      "a tile of the cube core is read while it is written: a flag is missing around `T.mma` or its loads",
@@ -159,18 +169,23 @@ ROWS: tuple[Row, ...] = (
       "for fixpipe to read L1 is out of", "for fixpipe to read L0C is out of", "for fixpipe to write UB is out of",
       "An overflow error occurs when the FIXP write", "FIXP buffer is out of bounds", "FBUF is out of bounds"),
      "errorStr: The address for FIXP to read L0C is out of bounds.",
-     "the copy of a product from L0C reads or writes behind the end of a memory", "copy the whole product, or less", _A5),
+     "the copy of a product from L0C reads or writes behind the end of a memory", "copy the whole product, or less",
+     _A5),
     ("fixpipe-unaligned", "cause", "TL899 TL711",
-     ("The address for FIXP to read L0C/L1 and write FIXP buffer is not aligned", "The parameter of the FIXP instruction is",
+     ("The address for FIXP to read L0C/L1 and write FIXP buffer is not aligned",
+      "The parameter of the FIXP instruction is",
       "The fixpipe instruction parameter is invalid", "The address for fixpipe to read L0C, read/write L1"),
      "errorStr: The parameter of the FIXP instruction is invalid.",
-     "the copy of a product from L0C has sizes or types that it does not take", "use multiples of 16, and a supported cast",
+     "the copy of a product from L0C has sizes or types that it does not take",
+     "use multiples of 16, and a supported cast",
      _A5),
     ("flag-counter", "cause", "TL941 TL562 TL908",
-     ("flag counter for inter-core communication exceeds", "The accumulated value of the inter-core communication flag counter",
+     ("flag counter for inter-core communication exceeds",
+      "The accumulated value of the inter-core communication flag counter",
       "error occurs in the CUBE HSET counter", "HWATI/HSET"),
      "errorStr: The value of the flag counter for inter-core communication exceeds the maximum value 15.",
-     "a cross-core flag is set more than 15 times before anyone waits for it", "wait once for each set, in each iteration",
+     "a cross-core flag is set more than 15 times before anyone waits for it",
+     "wait once for each set, in each iteration",
      _A5),
     ("scalar-bounds", "cause", "TL885 TL739",
      ("The address for the scalar to access the internal buffer of AICore is out of bounds",
@@ -206,7 +221,8 @@ ROWS: tuple[Row, ...] = (
     ("simt-stack", "cause", "TL197",
      ("The VEC SIMT stack overflows", "The dyn ubuf size is greater than", "VEC SIMT DVG stack overflows"),
      "errorStr: The VEC SIMT stack overflows. Possible cause: The local variable is too large",
-     "a SIMT kernel of A5 has more local data or deeper branches than there is room for", "use fewer and smaller locals",
+     "a SIMT kernel of A5 has more local data or deeper branches than there is room for",
+     "use fewer and smaller locals",
      "hicann/runtime src/runtime/core/src/device/v200_base/device_error_proc_c.cc"),
     ("hardware-memory", "cause", "",
      ("multi-bit ECC error", "Multi-bit ECC error", "ECC is reported in", "parity error", "See the RAS alarm handling",
@@ -253,8 +269,8 @@ _BITS_A5 = """
     l0-conflict: 0 1 2 68 69 128 129 172
     cube-number: 4
     l0-out-of-bounds: 5 6 7 35 38 41
-    hardware-memory: 8 9 10 15 16 64 65 66 67 75 87 88 90 91 92 93 94 160 162 171 176 181 193 194 261 265 266 269 273 277 278 287
-    hardware-memory: 335 342 346 347 348 349 358 359 360 361 362 363 364
+    hardware-memory: 8 9 10 15 16 64 65 66 67 90 91 92 93 94 160 162 171 176 181 193 194 261 265 266 269 273 277 278 287
+    hardware-memory: 75 87 88 335 342 346 347 348 349 358 359 360 361 362 363 364
     illegal-instruction: 11 32 259 327 330
     flag-counter: 12 13 175 276
     cube-parameter: 33 34

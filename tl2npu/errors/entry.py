@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 Kind = Literal["cause", "symptom", "fallout", "envelope"]
-"""``cause``: the message says what is wrong. ``symptom``: it says what happened, not why. ``fallout``: the consequence of
-an earlier fault. ``envelope``: it only wraps another message."""
+"""``cause``: the message says what is wrong. ``symptom``: it says what happened, not why. ``fallout``: the consequence
+of an earlier fault. ``envelope``: it only wraps another message."""
 
 KINDS: tuple[Kind, ...] = ("cause", "symptom", "fallout", "envelope")
 """In the order in which a log is explained."""
@@ -51,8 +51,8 @@ class Template:
     @cached_property
     def words(self) -> frozenset[str]:
         """The whole words that are always there: not those at an end, which may go on in the text."""
-        inner = (found for part in self.literals for found in WORD.finditer(part) if 0 < found.start() and found.end() < len(part))
-        return frozenset(found.group() for found in inner)
+        found = ((word, part) for part in self.literals for word in WORD.finditer(part))
+        return frozenset(word.group() for word, part in found if word.start() > 0 and word.end() < len(part))
 
     @cached_property
     def weight(self) -> int:

@@ -30,7 +30,9 @@ _CODE = re.compile(
     r"(?i:err|code|fail|ret|result|status)(?:(?!(?i:pid|tid|port))[^\n\d]){0,40}(?<![\d.])([1-5]\d{5})(?![\d.]\d|\d)"
     r"|(?<![A-Za-z0-9_])(E[A-Z0-9]\d{4})(?![A-Za-z0-9_])"
 )
-_REGISTERS = re.compile(r"errcode:\s{0,2}\(([0-9a-fx, ]{1,200})\)|error code = (0x[0-9a-f]{1,16}|\d{1,3}(?:, \d{1,3})*),")
+_REGISTERS = re.compile(
+    r"errcode:\s{0,2}\(([0-9a-fx, ]{1,200})\)|error code = (0x[0-9a-f]{1,16}|\d{1,3}(?:, \d{1,3}){0,20}),"
+)
 
 
 @dataclass(frozen=True)

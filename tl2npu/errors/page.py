@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from tl2npu.errors.aicore import BITS, BITS_A5
 from tl2npu.errors.entry import Entry
-from tl2npu.errors.table import CODES, ENTRIES
+from tl2npu.errors.table import BY_KEY, CODES, ENTRIES
 
 _HEAD = """# Errors: what they mean
 
@@ -17,10 +18,10 @@ tl2npu rule --error 507015                # a code, a message, or words of one
 tl2npu explain-log plog-1234_2026.log     # every known line of a log, causes first; `-` reads standard input
 ```
 
-[debugging.md](debugging.md) goes from a symptom to the command. Kinds: a **cause** says what is wrong, a **symptom** what
-happened, **fallout** follows from an earlier fault, an **envelope** wraps another message. In messages `{name}` is any
-word and `...` any text. A rule has its page: `tl2npu rule TL801`. Sources are files of tile-ai/tilelang-ascend 95acbd7f
-(those below tvm are of its TVM), of another repository, or threads.
+[debugging.md](debugging.md) goes from a symptom to the command. Kinds: a **cause** says what is wrong, a **symptom**
+what happened, **fallout** follows from an earlier fault, an **envelope** wraps another message. In messages `{name}` is
+any word and `...` any text. A rule has its page: `tl2npu rule TL801`. Sources are files of tile-ai/tilelang-ascend
+95acbd7f (those below tvm are of its TVM), of another repository, or threads.
 """
 
 
@@ -35,8 +36,7 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _table(first: str, rows: list[Entry], cell: object) -> str:
-    assert callable(cell)
+def _table(first: str, rows: list[Entry], cell: Callable[[Entry], str]) -> str:
     lines = [f"| {first} | kind | means | do | rules | source |", "| --- | --- | --- | --- | --- | --- |"]
     for row in rows:
         cells = (cell(row), row.kind, row.means, row.do, " ".join(row.rules), row.source)
@@ -59,14 +59,12 @@ def _literal(text: str) -> str:
 
 
 def _registers() -> Iterator[str]:
-    from tl2npu.errors.aicore import BITS, BITS_A5
-
-    yield "`errcode:(w1, w2, w3)` of A2 and A3 has bits 0 to 63, 64 to 127, and 128 on; that of A5 the numbers themselves.\n"
-    yield "| fault | bits of A2, A3 | bits of A5 |"
-    yield "| --- | --- | --- |"
+    yield "`errcode:(w1, w2, w3)` of A2, A3 has bits 0 to 63, 64 to 127, and 128 on; that of A5 the numbers.\n"
+    yield "| fault | bits of A2, A3 | bits of A5 | means |"
+    yield "| --- | --- | --- | --- |"
     for key in dict.fromkeys((*BITS.values(), *BITS_A5.values())):
         bits = (", ".join(str(bit) for bit, of in sorted(table.items()) if of == key) for table in (BITS, BITS_A5))
-        yield f"| {key} | {' | '.join(bits)} |"
+        yield f"| {key} | {' | '.join(bits)} | {BY_KEY[key].means} |"
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ _LONG = 5
 def search(text: str) -> tuple[Entry, ...]:
     """The entries whose message has every word of a text, the closest first; none where a word is in no message.
 
-    A word of five letters may be a part of one (``align`` in ``unaligned``), a shorter one must begin it, one of two must
-    be it.
+    A word of five letters may be a part of one (``align`` in ``unaligned``), a shorter one must begin it, and one of
+    two must be it.
     """
     wanted = _WORD.findall(text.lower())
     if not any(len(word) > 2 for word in wanted):

@@ -1,4 +1,4 @@
-"""All rows, in the order in which a kernel meets them: front end, passes, BiSheng, launch, runtime, AI core, sanitizer."""
+"""All rows, in the order in which a kernel meets them: front end, passes, BiSheng, launch, device, sanitizer."""
 
 from __future__ import annotations
 

@@ -24,9 +24,11 @@ ROWS: tuple[Row, ...] = (
      "RuntimeError: grid should be less than 65536! You can try \"export TRITON_ALL_BLOCKS_PARALLEL=1\"",
      "more than 65,535 programs are launched; the product of all grid axes counts",
      "launch as many programs as there are cores, each with a loop over its tasks; or `TRITON_ALL_BLOCKS_PARALLEL=1`",
-     "hicann/runtime src/runtime/api/impl/api_error.cc:1073; triton-lang/triton-ascend#16; vllm-project/vllm-omni#6546"),
+     "hicann/runtime src/runtime/api/impl/api_error.cc:1073; triton-lang/triton-ascend#16; "
+     "vllm-project/vllm-omni#6546"),
     ("hir-pipeline", "envelope", "",
-     ("Failed to run BishengHIR pipeline", "Failed to run BiShengHIR pipeline", "[ConvertLinalgRToBinary] encounters error",
+     ("Failed to run BishengHIR pipeline", "Failed to run BiShengHIR pipeline",
+      "[ConvertLinalgRToBinary] encounters error",
       "MLIRCompilationError"),
      "E loc(\"kernel.ttadapter.mlir\":2:1): error: Failed to run BishengHIR pipeline",
      "the compiler behind triton-ascend failed; the other `error:` lines say why", "read the first other `error:` line",

@@ -8,9 +8,21 @@ from typing import Any
 
 from tl2npu.codes import CODES
 from tl2npu.errors.entry import Entry
-from tl2npu.errors.log import Explained, Found
+from tl2npu.errors.log import Explained, Found, explain_query
+from tl2npu.errors.search import search
 
 _CLIPPED = 200
+
+
+def answer(query: str, style: str = "text") -> str:
+    """What is known of a code, a message or words of one, as ``text`` or ``json``; empty if nothing is."""
+    explained = explain_query(query)
+    similar = () if explained.found else search(query)
+    if not explained.found and not similar:
+        return ""
+    if style == "json":
+        return as_json(explained, similar)
+    return text(explained, log="\n" in query.strip()) if explained.found else _listed(similar)
 
 
 def text(explained: Explained, *, log: bool) -> str:
@@ -30,7 +42,7 @@ def text(explained: Explained, *, log: bool) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def listed(entries: tuple[Entry, ...]) -> str:
+def _listed(entries: tuple[Entry, ...]) -> str:
     """Entries that have the words of a query, which is no message as it stands."""
     parts = ["\n".join(_lines(Found(entry, 1, entry.example), False)) for entry in entries]
     which = "Messages with these words" if len(entries) > 1 else "The message with these words"

@@ -1,7 +1,7 @@
 """What the end of a child says of a kernel, in words: the table of ``tl2npu.errors``, and the text of the tools.
 
-``bisheng`` is a clang, whose messages have ``error:``; msSanitizer's user guide: a finding begins with ``====== ERROR:``
-or ``====== WARNING:``.
+``bisheng`` is a clang, whose messages have ``error:``; msSanitizer's user guide: a finding begins with
+``====== ERROR:`` or ``====== WARNING:``.
 """
 
 from __future__ import annotations

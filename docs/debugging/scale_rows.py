@@ -1,4 +1,4 @@
-"""Subtracts the largest element of each row: a kernel that compiles, and is wrong."""
+"""Doubles a matrix of 20 columns: a kernel that the compiler accepts, and that computes wrong numbers."""
 
 import tilelang
 import tilelang.language as T
@@ -12,7 +12,7 @@ pass_configs = {
 
 
 @tilelang.jit(out_idx=[1], pass_configs=pass_configs)
-def centre(rows=512, columns=20):
+def scale(rows=512, columns=20):
     @T.prim_func
     def main(
         X: T.Tensor((rows, columns), "float32"),
@@ -20,11 +20,8 @@ def centre(rows=512, columns=20):
     ):
         with T.Kernel(rows // 64, threads=2, is_npu=True) as (cid):
             x = T.alloc_shared((64, columns), "float32")
-            largest = T.alloc_shared((64,), "float32")
             T.copy(X[cid * 64, 0], x)
-            T.reduce_max(x, largest, dim=-1)
-            for i, j in T.Parallel(64, columns):
-                x[i, j] = x[i, j] - largest[i]
+            T.tile.mul(x, x, 2.0)
             T.copy(x, Y[cid * 64, 0])
 
     return main
