@@ -44,12 +44,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},
     "files": {"source"},
+    "errors": set(),
     "toolchain": {"devices", "dialects", "source"},
     "simulator": {"devices", "dialects"},
     "interpreter": {"devices", "simulator", "verified"},
     "verified": {"results"},
     "cpu_time": set(),
-    "backends": DATA | {"source", "verified", "options", "toolchain", "traces", "cpu_time"},
+    "backends": DATA | {"errors", "source", "verified", "options", "toolchain", "traces", "cpu_time"},
     "traces": set(),
     "verify": DATA
     | {"toolchain", "backends", "traces", "source", "languages", "migration", "cells", "options"}
@@ -64,11 +65,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
     "mcp": {"api", "config", "options", "report", "results", "rules", "source", "verify"},
     "codemod": DATA | {"options", "files", "project", "config"},
-    "report": {"results", "devices", "verified", "costs", "codes", "rules", "toolchain"},
+    "report": {"results", "devices", "verified", "costs", "codes", "errors", "rules", "toolchain"},
     "cli": DATA
     | {
         "cost",
         "costing",
+        "errors",
         "lsp",
         "mcp",
         "source",
