@@ -27,7 +27,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rules": {"results"},
     "kernel": DATA | {"source"},
     "across": {"results", "source", "kernel"},
-    "passes": DATA | {"source", "kernel", "tile", "across", "options"},
+    "printed": set(),
+    "passes": DATA | {"source", "kernel", "tile", "across", "options", "printed"},
     "checks": DATA | {"source", "kernel", "options"},
     "costs": set(),
     "cost": DATA | {"source", "kernel", "checks", "options", "costs"},
@@ -68,6 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"results", "devices", "verified", "costs", "codes", "errors", "rules", "toolchain"},
     "cli": DATA
     | {
+        "printed",
         "cost",
         "costing",
         "errors",

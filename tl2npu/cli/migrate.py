@@ -143,7 +143,7 @@ def migrate(
 def _printing(names: tuple[str, ...], everything: bool) -> AbstractContextManager[None]:
     if not names and not everything:
         return nullcontext()
-    from tl2npu.passes.printed import printing
+    from tl2npu.printed import printing
 
     return printing(frozenset() if everything else frozenset(names), sys.stderr.write)
 

@@ -13,6 +13,7 @@ from typing import Literal, TypeVar, cast
 
 import libcst as cst
 
+from tl2npu import printed
 from tl2npu.across.users import Users
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
@@ -24,7 +25,6 @@ from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.runtime import Late
 from tl2npu.options import Options
-from tl2npu.passes import printed
 from tl2npu.passes.provenance import buffers_of, in_authors_words
 from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits

@@ -14,7 +14,7 @@ Printer = Callable[[str, str], None]
 
 _printer: ContextVar[Printer | None] = ContextVar("printer", default=None)
 _PASSES = "tl2npu.passes."
-_NOT_PASSES = ("job", "rounds", "printed", "writing", "pipelines")
+_NOT_PASSES = ("job", "rounds", "writing", "pipelines")
 
 
 @contextmanager
