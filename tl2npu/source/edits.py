@@ -198,7 +198,7 @@ class _Rebuild:
         self.stays.add(id(same))
         return self.around(node, (same,))
 
-    def around(self, node: cst.CSTNode, middle: Iterable[cst.CSTNode]) -> tuple[cst.CSTNode, ...]:
+    def around(self, node: cst.CSTNode, middle: Iterable[Any]) -> tuple[Any, ...]:
         """What became of a node, with what is put beside it."""
         above, below = self.beside.get(id(node), _NOTHING)
         return (*map(self.own, above), *middle, *map(self.own, below))

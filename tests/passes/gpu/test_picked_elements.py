@@ -70,3 +70,23 @@ def test_a_condition_that_never_holds_makes_no_index_negative() -> None:
     new = migrated(gpu_file('X: T.Tensor((4, 64), "float32"), O: T.Tensor((4, 64), "float32")', body))
     assert "2 + " not in new
     np.testing.assert_array_equal(run(new, {"X": x})["O"], x)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("T.sin(T.min(2.0, j))", np.sin(np.minimum(2, C))),
+        ("T.exp(i * 0.01 - j * 0.1)", np.exp(R * 0.01 - C * 0.1)),
+        ("T.sqrt(T.max(j, 3.0))", np.sqrt(np.maximum(C, 3))),
+        ("T.pow(T.max(j, 1.0), 0.5)", np.maximum(C, 1) ** 0.5),
+        ("T.cos(T.max(i, j) * 0.01)", np.cos(np.maximum(R, C) * 0.01)),
+    ],
+)
+def test_functions_of_indices_are_computed_in_one_type(value: str, expected: np.ndarray, dtype: str) -> None:
+    body = f"o = T.alloc_fragment((16, 16), '{dtype}')\nfor i, j in T.Parallel(16, 16):\n    o[i, j] = {value}\n"
+    body += "T.copy(o, O)"
+    new = migrated(gpu_file(f'O: T.Tensor((16, 16), "{dtype}")', body, launch="T.Kernel(1, threads=128) as bx"))
+    for reading in (IDEAL, ACTUAL):
+        found = np.asarray(run(new, {}, "factory", (), reading)["O"], np.float64)
+        np.testing.assert_allclose(found, expected, 2e-2, 2e-2, err_msg=reading)

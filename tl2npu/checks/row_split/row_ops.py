@@ -132,7 +132,7 @@ def _is_plane(operand: Operand) -> bool:
 def _is_part(operand: Operand) -> bool:
     """``x[0:8, :]``: some of the rows, but not half of them from the first one."""
     dims = operand.dims
-    return bool(dims) and not (dims[0].is_point or starts_whole(operand) or is_half(operand))
+    return dims is not None and not (dims[0].is_point or starts_whole(operand) or is_half(operand))
 
 
 def _counts_half(stmt: Op, buffer: Buffer) -> bool:

@@ -65,8 +65,8 @@ class Lowering(Legality):
             return
         place = place_of(target, self.nest)
         if self.reading.meets_others(item.value, target):
-            value = self.prepared(without_guarded_reads(self, item.value, None) or item.value, place.dtype)
-            self.move(self.beside(value, target), place, None)
+            whole = self.prepared(without_guarded_reads(self, item.value, None) or item.value, place.dtype)
+            self.move(self.beside(whole, target), place, None)
             return
         value = without_guarded_reads(self, item.value, place)
         if value is not None:
