@@ -22,7 +22,7 @@ from tl2npu.kernel.tensors import stored_tensors
 from tl2npu.options import Options
 from tl2npu.passes.ascend import allocations_apart
 from tl2npu.passes.gpu import both_cores, gathered_rows, unit_axes
-from tl2npu.passes.gpu.launch import even_rows, grid
+from tl2npu.passes.gpu.launch import empty_turns, even_rows, grid
 from tl2npu.passes.gpu.memory import renamed
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
@@ -135,6 +135,8 @@ def _attempts(
             attempts[-1] = _with_macros_in_place(start, kind, suppressions, attempts[-1])
         if kind.is_rewritten and form == "developer":
             attempts[-1] = _mended(start, kind, suppressions, attempts[-1])
+        if kind.is_rewritten and form != "npuir":
+            attempts[-1] = _guarded(start, kind, suppressions, attempts[-1])
         if attempts[-1].reached:
             attempts[-1] = _landed(start, kind, suppressions, attempts[-1]) if kind.is_rewritten else attempts[-1]
             break
@@ -338,6 +340,15 @@ def _mended(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt
             if found.blocked is None or mend.leads_to in ("", found.blocked.code):
                 best = found
     return best if best.reached else tried
+
+
+def _guarded(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
+    """The attempt, or one without the turns of its loops that begin behind a tensor, where that is what it lacks."""
+    stopped = tried.blocked is not None and tried.blocked.code == "TL885"
+    if not tried.built or not (stopped or (tried.reached and _behind(tried))):
+        return tried
+    found = _attempt(start, kind, tried.target, suppressions, tried, mend=empty_turns.leave_out)
+    return found if found.reached and (stopped or _behind(found) < _behind(tried)) else tried
 
 
 def _landed(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt) -> Attempt:
