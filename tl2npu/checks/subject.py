@@ -235,6 +235,13 @@ class Subject:
         return found
 
     @cached_property
+    def shown(self) -> list[Values]:
+        """The same with the sizes of tensors that the file makes: what happens when it runs as it is."""
+        every = callers_of(self.file, self.located, shapes=True)
+        found = [caller.values for caller in every if not self.even or self._takes_arm(caller)]
+        return found[:: -(-len(found) // MOST_VALUES)] if found else list(self.values)
+
+    @cached_property
     def callers(self) -> tuple[Caller, ...]:
         """Every known way to call the factory that comes to these threads, those of an autotuner among them; at least
         one."""

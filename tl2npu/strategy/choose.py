@@ -13,7 +13,7 @@ from tl2npu.kernel.model import Inlined
 from tl2npu.passes.gpu.launch import grid
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import Traits
-from tl2npu.strategy import memory, products, rows
+from tl2npu.strategy import memory, products, rows, turns
 from tl2npu.strategy.attempt import Attempt, Case, built, judged, without_text, written
 from tl2npu.suppress import Suppressions
 
@@ -93,14 +93,14 @@ def _rewritten(case: Case, write: Callable[[], Job] | None = None) -> list[Attem
     if not made.built:
         return [made] if threads != "auto" else [made, replace(made, target=ONE)]
     if form == ONE:
-        return [_with_products(case, ONE, made.job)]
+        return [_finished(case, ONE, made.job)]
     job, left = rows.shared(case, made.job)
-    two = _blocked(made.job, left) if left else _with_products(case, TWO, job)
+    two = _blocked(made.job, left) if left else _finished(case, TWO, job)
     if not two.reached and job is not made.job:  # nothing that was said for the rows is of use
         two = _blocked(made.job, rows.obstacles(case, made.job))
     if two.reached or threads == "2":
         return [two]
-    return [two, _with_products(case, ONE, grid.one_thread(made.job))]
+    return [two, _finished(case, ONE, grid.one_thread(made.job))]
 
 
 def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:
@@ -108,11 +108,17 @@ def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:
     return Attempt(TWO, job, job.finding(first.code, first.node, first.message, first.severity), first.by)
 
 
-def _with_products(case: Case, form: str, job: Job) -> Attempt:
-    """The form with products in the tiles that are used, if it then is as right as without."""
-    landed = products.landed(job)
-    tried = judged(case, form, landed)
-    return tried if tried.reached or landed is job else judged(case, form, job)
+def _finished(case: Case, form: str, job: Job) -> Attempt:
+    """The form with what makes it faster or safer, as much of it as the checks take."""
+    guarded = turns.without_empty(job)
+    tried: list[tuple[Job, Attempt]] = []
+    for make in (lambda: products.landed(guarded), lambda: guarded, lambda: products.landed(job), lambda: job):
+        made = make()
+        if not any(made is known for known, _ in tried):
+            tried.append((made, judged(case, form, made)))
+        if tried[-1][1].reached:
+            break
+    return tried[-1][1]
 
 
 def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:

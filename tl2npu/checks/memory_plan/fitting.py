@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tl2npu.checks.memory_plan.capacity import HUGE, Needs, Overflow
+from tl2npu.checks.memory_plan.long_rows import limits
 from tl2npu.checks.memory_plan.repair import repair
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.placement import Fit
@@ -91,6 +92,10 @@ def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
     for caller in needs.that_differ():
         trial = _first_unfit(subject, needs, caller)
         if trial is None:
+            if (row := next(limits(subject, needs, caller), None)) is not None:
+                text = f"nothing limits `{row.name}`; the tiles fit {row.overflow.memory} up to {row}"
+                yield Finding("TL720", subject.kernel.launched.call, text)
+                return
             continue
         held = "overflow" if trial.overflow.fit is Fit.NEVER else "may overflow"
         text = f"no call in this file sets {trial.open}; with {trial.sizes} the tiles {held} {trial.overflow.memory}"

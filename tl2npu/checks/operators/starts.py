@@ -145,7 +145,7 @@ class Starts:
     def judge(self, move: Move, doubt: Doubt) -> Finding | None:
         """What is said about an index that may lie outside."""
         place = self.sampler.place(move.placed)
-        calls = self.sampler.calls(move.placed, self.subject.values)
+        calls = self.sampler.calls(move.placed, self.subject.shown)
         if not calls:
             return None
         buffer, node = move.outer.buffer, move.placed.stmt.node
