@@ -318,7 +318,7 @@ def test_one_kernel_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     file("small.py", GEMM_GELU.replace("block_K):\n", "block_K=32):\n").replace("128, 128, 32)", "256, 128)"))
     assert verdicts("small.py") == ("migrated with errors", ["TL801"], 1, ["TL801"], 1)
     extra = "from tilelang.intrinsics import make_mma_swizzle_layout\nfrom tilelang.tools import cuda\n"
-    file("host.py", extra + GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)"))
+    file("host.py", extra + GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)") + "print(cuda)\n")
     word, errors, code, wrong, checked = verdicts("host.py")
     assert (word, errors, code, checked) == ("migrated with errors", wrong, 1, 1)
     assert "TL734" in errors
