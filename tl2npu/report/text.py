@@ -64,6 +64,18 @@ class TextReport:
         lines = [line for entry in report.entries if entry.error is not None for line in self._error(entry)]
         return "\n".join([*lines, *digest(report), summary(report)]) + "\n"
 
+    def errors(self, report: Report) -> str:
+        """What made the run fail, and nothing else; not the files that failed. May be empty."""
+        lines: list[str] = []
+        for entry in report.entries:
+            for kernel in (*entry.kernels, None):
+                if kernel is not None and report.run.task != "check" and (kernel.unfinished or kernel.errors):
+                    lines += self._kernel(entry, kernel)
+                for finding in entry.findings_of(kernel):
+                    if finding.diagnostic.severity == "error":
+                        lines += self._finding(entry, finding)
+        return "".join(f"{line}\n" for line in lines)
+
     def entry(self, entry: Entry, report: Report) -> list[str]:
         """The lines of one file."""
         lines: list[str] = []

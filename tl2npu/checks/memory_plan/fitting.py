@@ -1,8 +1,8 @@
 """TL801: do the tiles fit, for every known way to call the factory; and which tiles would.
 
-The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a migrated kernel with a
-call whose tiles do not fit gets a warning that names the largest tiles that do for certain, and an error only where no
-argument would help. In a kernel that is judged as it stands, a call that the compiler will reject is an error.
+The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a call whose tiles do not
+fit stops no migration where an argument would help: it gets a finding that names the largest tiles that fit for
+certain. That is an error where the compiler will reject the call, whoever wrote the kernel.
 """
 
 from __future__ import annotations
