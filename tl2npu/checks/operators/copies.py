@@ -14,7 +14,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.memory.ub_copies import sides
 from tl2npu.kernel.model import Copy, Memory, Op, Operand
-from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.kernel.symbolic import Sym, const, product, var
 
 _EVEN = 64
 """In place of a size that no call tells."""
@@ -29,6 +29,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         if not isinstance(stmt, Copy):
             continue
         yield from _whole(subject, stmt)
+        yield from _to_l0(subject, stmt)
         if stmt.src.buffer.memory is stmt.dst.buffer.memory is Memory.UB:
             yield from _inside_of_ub(subject, stmt)
         else:
@@ -53,6 +54,18 @@ def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
         shapes = [", ".join(map(str, shape)) for shape in (left, right)]
         text = f"`{copy.src.buffer.name}` ({shapes[0]}) and `{copy.dst.buffer.name}` ({shapes[1]}) differ in shape"
         yield Finding("TL741", copy.node, f"{text}: say which part is copied")
+
+
+def _to_l0(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    """TL741: a part of L1 and the tile of L0 that it fills (``src/tl_templates/ascend/common.h``, ``copy_l1_to_l0a``)."""
+    if copy.src.buffer.memory is not Memory.L1 or copy.dst.buffer.memory not in (Memory.L0A, Memory.L0B):
+        return
+    src, dst = extents_of(copy.src), extents_of(copy.dst)
+    if src is None or dst is None or (copy.src.dims is None and copy.dst.dims is None):
+        return
+    if subject.known_different(product(src), product(dst)):
+        parts = " and ".join(f"`{code(side.node)}`" for side in (copy.src, copy.dst))
+        yield Finding("TL741", copy.node, f"{parts} differ in size")
 
 
 def _added(subject: Subject, stmt: Op) -> Iterator[Finding]:
