@@ -153,7 +153,8 @@ class FileResult:
     was looked for and is not there. ``places``: file, module that it imports, path where that was found, empty if it is
     not in the repository. A remembered result holds only as long as all of these are the same.
     ``promises`` are what other files must do for the new text to be right.
-    ``beside``: the path that the new text is written to where the file itself stays.
+    ``beside``: the path that the new text is written to where the file itself stays. ``recalled``: a kernel stays as it
+    is because ``migrate --verify`` took it back earlier, which may be forgotten.
     For a notebook the texts are its JSON, and ``cells`` has its code.
     """
 
@@ -169,6 +170,7 @@ class FileResult:
     cells: tuple[Cell, ...] = ()
     promises: tuple[Promise, ...] = ()
     beside: str = ""
+    recalled: bool = False
 
     @property
     def changed(self) -> bool:

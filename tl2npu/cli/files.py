@@ -142,12 +142,12 @@ def _outcomes(asked: Request, task: Task, whole: bool) -> Generator[Outcome, Non
 
 
 def _cache(asked: Request, task: Task) -> Cache | None:
-    """Where results are remembered; not those that rest on executed code."""
+    """Where results are remembered, and of executed code what was taken back."""
     from tl2npu.config import common_directory
     from tl2npu.project.cache import Cache, cache_directory
 
     settings = asked.settings
-    if task == "verify" or not settings.cache:
+    if not settings.cache:
         return None
     directory = cache_directory(common_directory(list(asked.paths)), settings.cache_dir, settings.file)
     return None if directory is None else Cache.of(directory, task, settings.options)
