@@ -165,6 +165,7 @@ class FileResult:
     not in the repository. A remembered result holds only as long as all of these are the same.
     ``promises`` are what other files must do for the new text to be right.
     ``beside``: the path that the new text is written to where the file itself stays; ``stands``: it is there already.
+    ``recalled``: a kernel stays as it is because ``migrate --verify`` took it back earlier, which may be forgotten.
     For a notebook the texts are its JSON, and ``cells`` has its code.
     """
 
@@ -181,6 +182,7 @@ class FileResult:
     promises: tuple[Promise, ...] = ()
     beside: str = ""
     stands: bool = False
+    recalled: bool = False
 
     @property
     def changed(self) -> bool:

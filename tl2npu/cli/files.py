@@ -142,13 +142,13 @@ def _outcomes(asked: Request, task: Task, whole: bool) -> Generator[Outcome, Non
 
 
 def _cache(asked: Request, task: Task) -> Cache | None:
-    """Where results are remembered; not those that rest on executed code."""
+    """Where results are remembered, and of executed code what was taken back."""
     from tl2npu.config import common_directory
     from tl2npu.project.cache import Cache
 
     settings = asked.settings
     directory = cache_place(common_directory(list(asked.paths)), settings) if settings.cache else None
-    return None if directory is None or task == "verify" else Cache.of(directory, task, settings.options)
+    return None if directory is None else Cache.of(directory, task, settings.options)
 
 
 def cache_place(start: Path, settings: Settings) -> Path | None:
