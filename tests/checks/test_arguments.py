@@ -1,4 +1,4 @@
-"""TL744, TL745, TL741: forms of arguments; every verdict is that of the compiler at 95acbd7f, a kernel for each line."""
+"""TL741, TL744, TL745: forms of arguments; verdicts are those of the compiler at 95acbd7f, a kernel for each line."""
 
 from __future__ import annotations
 
