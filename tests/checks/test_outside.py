@@ -36,7 +36,7 @@ def found(statement: str, **settings: object) -> list[str]:
         "T.tile.createvecindex(n, 0)",
         "T.copy(A[0, 0:64], w)\nT.tile.mul(b, b, w[3])",  # a number, read by each core
         "for i, j in T.Parallel(32, 64):\n    if cid * 32 + i + vid * 16 > j:\n        b[i, j] = 0.0",
-        "for i in T.serial(32):\n    row = cid * 32 + i + vid * 16\n    x = A[row, 0]\n    T.tile.add(b[i, :], a[i, :], x)",
+        "for i in T.serial(32):\n    x = A[cid * 32 + i + vid * 16, 0]\n    T.tile.add(b[i, :], a[i, :], x)",
         "T.tile.select(b[:16, :], mask, a[:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')",
         "T.tile.select(b[:16, :], mask, a[:16, :], b, 'VSEL_TENSOR_TENSOR_MODE')",
         "T.tile.atomic_add(O[cid * 32 + vid * 16 : cid * 32 + vid * 16 + 16, :], a[:16, :])",

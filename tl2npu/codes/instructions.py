@@ -54,6 +54,8 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "leave a bound out, `x[:32]`, or pass the slice as a keyword"),
     ("TL745", "element-of-two-axes", "error", "display-only",
      "bind the element to a name and pass that: `f = s[i, j]`"),
+    ("TL746", "pipeline-of-one-statement", "error", "display-only",
+     "write `T.serial`, or put two statements into the loop"),
     ("TL750", "operator-in-place", "error", "display-only",
      "write the result to another tile, and copy it back"),
     ("TL760", "floor-division-of-negative", "info", "safe",

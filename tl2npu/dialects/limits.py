@@ -22,6 +22,7 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL743": "read src/target/codegen_ascend_pto.cc (VisitExpr_); a kernel for each operator: Unresolved call",
         "TL744": "read ExprEvaluator._visit and ascend_tile.py; measured: a kernel for each form; #1265, #1320, #1351",
         "TL745": "read ascend_tile.py (binary_op, compare, select); measured: GetValue of the first index; #1679",
+        "TL746": "read src/transform/inject_pipeline.cc; measured: a kernel for each body of a loop",
         "TL750": "#1657, #1658: measured on a 910B3, CANN 8.5.2",
         "TL761": "read src/target/codegen_ascend.cc, codegen_ascend_pto.cc (VisitExpr_ of FloorDivNode, FloorModNode)",
         "TL801": "facts 8: g8_ub200, g8_l0c, g8_l1 crash the compiler, g8_l0a overflows unseen",

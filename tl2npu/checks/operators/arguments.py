@@ -60,13 +60,13 @@ def _operand(stmt: Op, name: str, operand: Operand) -> Finding | None:
 def _number(subject: Subject, stmt: Op, scalar: Scalar) -> Iterator[Finding]:
     """Numbers of Python that are integers, where only floats are told from tiles; calls, which are taken for tiles."""
     shown = code(scalar.node)
-    value = subject.located.evaluator.static(scalar.node, stmt.env)
     if stmt.op.name in _FLOATS_ONLY:
-        if type(value) is int:
+        plain = scalar.node.expression if isinstance(scalar.node, cst.UnaryOperation) else scalar.node
+        if isinstance(plain, cst.Integer):
             yield Finding("TL744", stmt.node, f"`T.{stmt.op.name}` takes no Python integer: write `{shown}` as a float")
         return
     resolved = subject.file.names.resolve(scalar.node.func) if isinstance(scalar.node, cst.Call) else ""
     bits = isinstance(scalar.node, cst.BinaryOperation) and isinstance(scalar.node.operator, _BITS)
-    if type(value) not in (int, float) and (bits or resolved == "tilelang.language.if_then_else"):
+    if scalar.sym.constant is None and (bits or resolved == "tilelang.language.if_then_else"):
         text = f"`T.{stmt.op.name}` takes `{shown}` for a tile: compute it with other operators"
         yield Finding("TL744", stmt.node, text)

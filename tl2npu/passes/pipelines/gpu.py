@@ -17,6 +17,7 @@ from tl2npu.passes.gpu import (
     floors,
     nan_notes,
     padded_rows,
+    ragged_copies,
     scalar_functions,
     single_stores,
     turned_operands,
@@ -88,6 +89,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     converting_copies.rewrite(job)
     small_integers.to_floats(job)
     fills.rewrite(job)
+    ragged_copies.to_whole_tiles(job)
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)
     single_stores.to_copies(job)
