@@ -371,7 +371,8 @@ class LegacyDraws(Draws):
         )
         turns = self.dims["N"] // self.dims["BN"]
         self.stages = self.rng.choice([n for n in (1, 2, 3) if turns % n == 0])
-        plain = not any(isinstance(s, p.If) for s in p.nodes(tuple(steps)))  # the compiler gets others wrong
+        parts = list(p.nodes(tuple(steps)))  # the compiler gets branches and elements of rows wrong in such loops
+        plain = not any(isinstance(s, p.If) or (isinstance(s, p.Ref) and len(s.index) == 1) for s in parts)
         kind = self.rng.choice(("serial", "serial", "Pipelined")) if plain else "serial"
         body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), kind, tuple(steps)))
         scope.defined = {acc.name, row.name}

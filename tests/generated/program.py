@@ -176,7 +176,7 @@ Stmt: TypeAlias = "Copy | Fill | Reduce | Gemm | Assign | Let | If | For | Paral
 
 @dataclass(frozen=True)
 class Buffer:
-    """A tensor (``kind``: ``in``, ``out``, ``inout``), or a tile of a block (``kind``: its memory, as a style calls it)."""
+    """A tensor (``kind``: ``in``, ``out``, ``inout``), or a tile of a block (``kind``: its memory, by style)."""
 
     name: str
     dtype: str
