@@ -10,9 +10,16 @@ from tl2npu.backends.device.faults import of_exception, of_runtime
 def test_an_exception_of_the_device_with_its_bits() -> None:
     """The code, the text of the device, what the bits mean, and the rules about that."""
     said = of_runtime(DEVICE)
-    assert said.startswith("error 507035 (vector core exception, VEC instruction error: the ub address out of bounds): ")
+    text = "VEC instruction error: the ub address out of bounds"
+    assert said.startswith(f"error 507035 (vector core exception, {text}): ")
     assert said.endswith(" (TL801 memory-capacity, TL832 whole-size-tile-op)")
     assert "behind the end of UB" in of_runtime("error code is 507015, errcode:(0x4000000000000000, 0, 0)")
+
+
+def test_a_core_that_waits() -> None:
+    said = of_runtime("error code is 507014\nerrcode:(0, 0, 0) errorStr: timeout or trap error. fixp_error0")
+    assert said.startswith("error 507014 (AI Core execution timed out, timeout or trap error): no error bit is set: ")
+    assert "TL941 device-hang" in said
 
 
 def test_without_a_code_or_without_a_cause() -> None:

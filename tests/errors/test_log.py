@@ -152,6 +152,13 @@ def test_a_message_where_both_ends_meet(monkeypatch: pytest.MonkeyPatch) -> None
         assert [(one.entry.key, one.line) for one in explain_stream(io.BytesIO(text.encode())).found] == [("507015", 2)]
 
 
+def test_a_word_where_two_steps_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_STEP", 64)
+    for before in range(64):
+        text = "x" * before + " Buffer address not found: B\n"
+        assert [one.entry.key for one in explain(text).found] == ["no-address"]
+
+
 def test_everything_at_once() -> None:
     found = {one.entry.key for one in explain("\n".join(entry.example for entry in ENTRIES)).found}
     assert found == {entry.key for entry in ENTRIES}

@@ -91,6 +91,7 @@ def test_a_template_is_no_regular_expression() -> None:
         ("vec instruction align", ["ub-unaligned"]),
         ("has no attribute access_ptr", ["slice-as-operand", "region-as-operand"]),
         ("undeclared identifier 'T'", ["undeclared-template-parameter"]),
+        ("illegal instruction align", ["illegal-instruction"]),
         ("ub overflow", ["ub-overflow"]),
         ("the quick brown fox", []),
         ("T", []),

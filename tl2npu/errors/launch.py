@@ -45,7 +45,8 @@ ROWS: tuple[Row, ...] = (
      "`tl2npu check` for reads of other data, `tl2npu run` for races; docs/debugging.md",
      "torch.testing"),
     ("torch-npu-call", "envelope", "",
-     ("NPU function error: ", "ERR00100 PTA call acl api failed", "NPU warning, error code is",
+     ("NPU function error: ", "ERR00100 PTA call acl api failed",
+      "ERR01100 OPS call acl api failed", "NPU warning, error code is",
       "Rectify the fault based on the error information in the ascend log"),
      "[ERROR] 2026-02-23-15:28:04 (PID:1318, Device:1, RankID:-1) ERR00100 PTA call acl api failed",
      "torch_npu reports that a function of CANN failed; launches are asynchronous, so that the Python line is often "

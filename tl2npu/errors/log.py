@@ -218,10 +218,10 @@ def _in_order(lines: Iterable[_Line]) -> list[Found]:
 
 
 def _chosen(matches: list[_Match]) -> list[_Match]:
-    """Of matches that overlap the most specific one; an envelope only where the line says nothing else."""
+    """Of matches that overlap the most specific one, most specific first; an envelope only where nothing else is."""
     kept: list[_Match] = []
     for match in sorted(matches, key=lambda one: (-one.weight, one.start)):
         if all(match.end <= other.start or other.end <= match.start for other in kept):
             kept.append(match)
     telling = [match for match in kept if match.entry.kind != "envelope"]
-    return sorted(telling or kept, key=lambda one: one.start)
+    return telling or kept

@@ -28,16 +28,16 @@ def of_runtime(text: str) -> str:
         return ""
     detail = _DETAIL.search(text)
     said = f", {detail.group(1).strip()}" if detail else ""
-    cause = next((one for one in found if one.entry.kind == "cause" and one.entry.layer == "AI core"), None)
-    return f"error {code.key} ({code.means}{said}){_because(cause)}"
+    fault = next((one for one in found if one.entry.layer == "AI core"), None)
+    return f"error {code.key} ({code.means}{said}){_because(fault)}"
 
 
-def _because(cause: Found | None) -> str:
+def _because(fault: Found | None) -> str:
     """What the bits of an exception mean, or its text, and the rules about it."""
-    if cause is None:
+    if fault is None:
         return ""
-    rules = ", ".join(f"{rule} {CODES[rule].name}" for rule in cause.entry.rules[:2])
-    return f": {cause.entry.means}{f' ({rules})' if rules else ''}"
+    rules = ", ".join(f"{rule} {CODES[rule].name}" for rule in fault.entry.rules[:2])
+    return f": {fault.entry.means}{f' ({rules})' if rules else ''}"
 
 
 def of_death(ended: Ended) -> str:
