@@ -21,6 +21,8 @@ from tl2npu.kernel.symbolic import Sym
 
 _INFINITY = "tilelang.language.infinity"
 _INFINITIES = ("math.inf", "numpy.inf", "torch.inf")
+_WRITTEN, _COMPARED = ("dst", "buffer", "out"), ("src0",)
+"""The tiles whose type the numbers of an operator have: a comparison writes a mask."""
 _EXACT_HALVES = 2048
 _SORTS = ("tile.sort", "tile.topk")
 
@@ -31,7 +33,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         stmt = placed.stmt
         if isinstance(stmt, Op):
             yield from _positions(subject, stmt)
-            target = next((o.buffer for name, o in stmt.operands if name in ("dst", "buffer", "out")), None)
+            tiles = _COMPARED if stmt.op.name == "tile.compare" else _WRITTEN
+            target = next((o.buffer for name, o in stmt.operands if name in tiles), None)
             values = [arg.node for arg in stmt.args.values() if isinstance(arg, Scalar)]
         elif isinstance(stmt, Copy):
             target = stmt.dst.buffer
