@@ -75,6 +75,7 @@ CHECKS: tuple[Check, ...] = (
     leftovers.check,
     gpu_names.check,
     fitting.check,
+    fitting.check_open_sizes,
     sharing.check,
     starts.check,
     unfilled.check,

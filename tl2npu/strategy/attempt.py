@@ -64,7 +64,7 @@ class Attempt:
     @property
     def misfits(self) -> bool:
         """Whether a call of the factory, or usual sizes where no call gives them, ask for tiles that do not fit."""
-        return self.by is fitting.check or self.warnings[fitting.check] > 0
+        return self.by is fitting.check or self.warnings[fitting.check] + self.warnings[fitting.check_open_sizes] > 0
 
     @property
     def starts_behind(self) -> int:

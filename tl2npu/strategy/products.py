@@ -10,7 +10,10 @@ from tl2npu.passes.gpu.memory import renamed
 from tl2npu.passes.job import Job
 from tl2npu.strategy.attempt import evenness, subject_of
 
-_FAMILIES = (*ROW_SPLIT_CHECKS, hand_overs.check, races.check, cores.check, fitting.check, sharing.check)
+_FAMILIES = (
+    *(*ROW_SPLIT_CHECKS, hand_overs.check, races.check, cores.check),
+    *(fitting.check, fitting.check_open_sizes, sharing.check),
+)
 """What a copy between two tiles that is left out can change."""
 
 
