@@ -20,8 +20,8 @@ KEYS = ("AUTO_SYNC", "MEMORY_PLANNING")
 @pytest.mark.parametrize(
     ("name", "exists"),
     [
-        *((name, True) for name in ("float32", "float", "int", "float16", "bfloat16", "uint8", "int64", "bool", "int32x4")),
-        *((name, False) for name in ("fp32", "fp16", "half", "double", "bf16", "f32", "long", "Float32", "torch.float32")),
+        *((name, True) for name in "float32 float int float16 bfloat16 uint8 int64 bool int32x4".split()),
+        *((name, False) for name in "fp32 fp16 half double bf16 f32 long Float32 torch.float32".split()),
     ],
 )
 def test_names_of_types(name: str, exists: bool) -> None:

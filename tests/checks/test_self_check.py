@@ -100,7 +100,10 @@ def test_manual_synchronisation(statement: str, found: list[str]) -> None:
     assert errors(kernel(TILES, LOAD, statement, STORE_B)) == found
 
 
-SCOPED = "with T.Scope('V'):\n    T.copy(A[cid * 32, 0], a)\n    {}\n    T.tile.exp(b, a)\n    {}\n    T.copy(b, O[cid * 32, 0])"
+SCOPED = (
+    "with T.Scope('V'):\n    T.copy(A[cid * 32, 0], a)\n    {}\n    T.tile.exp(b, a)\n    {}\n"
+    "    T.copy(b, O[cid * 32, 0])"
+)
 PAIR = "T.set_flag('mte2', 'v', {0})\n    T.wait_flag('mte2', 'v', {0})"
 
 
@@ -122,8 +125,8 @@ def test_scopes_are_fine_where_nothing_else_divides_the_work(keys: tuple[str, ..
         (PAIR.format(10), "pass", KEYS, [], ["TL814"]),
         ("T.set_flag('v', 'mte2', 0)", "T.wait_flag('v', 'mte2', 0)", KEYS, ["TL814"], ["TL814"]),
         ("T.set_flag('v', 'mte2', 9)", "T.wait_flag('v', 'mte2', 9)", KEYS, [], ["TL814"]),
-        ("T.set_flag('m', 'fix', 9)", "T.wait_flag('m', 'fix', 9)", KEYS, ["TL814"], ["TL814"]),  # lands on the vector cores
-        (PAIR.format(0), PAIR.format(0).replace("mte2", "v").replace("'v', 'v'", "'v', 'mte3'"), KEYS[:1], [], ["TL814"]),
+        ("T.set_flag('m', 'fix', 9)", "T.wait_flag('m', 'fix', 9)", KEYS, ["TL814"], ["TL814"]),  # on the vector cores
+        (PAIR.format(0), PAIR.format(0).replace("'v'", "'mte3'").replace("'mte2'", "'v'"), KEYS[:1], [], ["TL814"]),
     ],
 )
 def test_scopes_beside_combine(
