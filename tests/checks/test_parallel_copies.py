@@ -21,7 +21,8 @@ q = T.alloc_ub((64, 32), "float32")
 f = T.alloc_ub((64, 64), "float16")
 g = T.alloc_ub((64,), "float16")
 """
-ONE, TWO, HALF = "for i in T.Parallel(64):\n    ", "for i, j in T.Parallel(64, 64):\n    ", "for i, j in T.Parallel(32, 64):\n    "
+ONE = "for i in T.Parallel(64):\n    "
+TWO, HALF = (f"for i, j in T.Parallel({rows}, 64):\n    " for rows in (64, 32))
 TURNS = "for r in T.serial(4):\n    for i in T.Parallel(64):\n        "
 
 

@@ -17,10 +17,10 @@ s = T.alloc_ub((16,), "float32")
 """
 
 
-def found(body: str, *, keys: tuple[str, ...] = (), scope: str = "V", args: str = "n=4", params: str = PARAMS) -> list[str]:
-    """The errors of a kernel whose body stands in one scope."""
+def found(body: str, *, keys: tuple[str, ...] = ()) -> list[str]:
+    """The errors of a kernel whose body stands in a scope of the vector cores."""
     inside = textwrap.indent(textwrap.dedent(body).strip(), "    ")
-    return errors(f"{ALLOC}\nwith T.Scope('{scope}'):\n{inside}\n", launch=PLAIN, keys=keys, args=args, params=params)
+    return errors(f"{ALLOC}\nwith T.Scope('V'):\n{inside}\n", launch=PLAIN, keys=keys, args="n=4", params=PARAMS)
 
 
 LOAD = "T.copy(A[cid * 16, 0], b)\n"
@@ -33,6 +33,7 @@ def flags(src: str, dst: str, event: object = 0) -> str:
     return f"T.set_flag('{src}', '{dst}', {event})\nT.wait_flag('{src}', '{dst}', {event})\n"
 
 
+SUM, FILL = "T.reduce_sum(b, s, dim=-1)\n", "x = s[0]\nT.tile.fill(c, x)\n"
 IN, OUT, ALL = flags("mte2", "v"), flags("v", "mte3"), "T.barrier_all()\n"
 
 
@@ -49,8 +50,8 @@ IN, OUT, ALL = flags("mte2", "v"), flags("v", "mte3"), "T.barrier_all()\n"
         (LOAD + "T.pipe_barrier('v')\n" + ADD + ALL + STORE, ["TL780"]),  # of one pipe
         (LOAD + "T.set_flag('mte2', 'v', 0)\n" + ADD + ALL + STORE + "T.wait_flag('mte2', 'v', 0)\n", ["TL780"]),
         (LOAD + "for i, j in T.Parallel(16, 64):\n    c[i, j] = b[i, j] * 2.0\n" + ALL + STORE, ["TL780"]),
-        (LOAD + IN + "T.reduce_sum(b, s, dim=-1)\nx = s[0]\nT.tile.fill(c, x)\n" + ALL + STORE, ["TL780"]),
-        (LOAD + IN + "T.reduce_sum(b, s, dim=-1)\n" + flags("v", "s") + "x = s[0]\nT.tile.fill(c, x)\n" + ALL + STORE, []),
+        (LOAD + IN + SUM + FILL + ALL + STORE, ["TL780"]),
+        (LOAD + IN + SUM + flags("v", "s") + FILL + ALL + STORE, []),
         (LOAD + flags("mte2", "mte3") + "T.copy(b, O[cid * 16, 0])", []),
         (LOAD + "T.copy(b, O[cid * 16, 0])", ["TL780"]),
         (LOAD + flags("mte2", "s") + ADD + ALL + STORE, []),  # the scalar unit issues what follows
@@ -140,6 +141,7 @@ TENSORS = (
     'work: T.Tensor((8, 8, 32, 64), "float32")'
 )
 READY, TAKEN = "T.set_cross_flag('FIX', 0)", "T.wait_cross_flag(0)"
+IN_TURN, UNLESS_LAST = "if i > 0:\n            ", "if i < n - 1:\n            "
 FREE, AWAIT = "T.set_cross_flag('MTE2', 1)", "T.wait_cross_flag(1)"
 
 
@@ -148,18 +150,17 @@ FREE, AWAIT = "T.set_cross_flag('MTE2', 1)", "T.wait_cross_flag(1)"
     [
         ({"set": READY, "wait": TAKEN, "slot": "i"}, []),
         ({"set": READY, "wait": TAKEN, "slot": "0"}, ["TL781"]),
-        ({"set": READY, "wait": TAKEN, "slot": "0", "before": f"if i > 0:\n            {AWAIT}", "after": FREE}, ["TL782"]),
+        ({"set": READY, "wait": TAKEN, "slot": "0", "before": IN_TURN + AWAIT, "after": FREE}, ["TL782"]),
         ({"set": READY, "wait": TAKEN, "slot": "0", "before": "pass", "after": "pass"}, ["TL781"]),
         ({"slot": "i"}, ["TL780"]),
         ({"set": READY, "slot": "i"}, ["TL782", "TL780"]),
         ({"wait": TAKEN, "slot": "i"}, ["TL782"]),
         ({"set": READY, "wait": "T.wait_cross_flag(3)", "slot": "i"}, ["TL782"]),
         ({"set": "T.set_cross_flag('MTE2', 0)", "wait": TAKEN, "slot": "i"}, []),  # AUTO_SYNC orders the pipes
-        ({"set": "if i < n - 1:\n            " + READY, "wait": "if i < n - 1:\n            " + TAKEN, "slot": "i"}, ["TL780"]),
+        ({"set": UNLESS_LAST + READY, "wait": UNLESS_LAST + TAKEN, "slot": "i"}, ["TL780"]),
     ],
 )
 def test_cores(parts: dict[str, str], codes: list[str]) -> None:
-    filled = {name: "pass" for name in ("before", "set", "wait", "after")} | parts
-    body = CROSS.format(**filled)
-    shown = errors(body, launch=PLAIN, keys=("AUTO_SYNC",), args="n=4", params=TENSORS, jit="out_idx=[2], workspace_idx=[3]")
-    assert shown == codes
+    body = CROSS.format(**dict.fromkeys(("before", "set", "wait", "after"), "pass") | parts)
+    settings = {"keys": ("AUTO_SYNC",), "args": "n=4", "params": TENSORS, "jit": "out_idx=[2], workspace_idx=[3]"}
+    assert errors(body, launch=PLAIN, **settings) == codes

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from tl2npu.checks.cross_core.channels import on_chip
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import returns
@@ -23,7 +24,6 @@ from tl2npu.source.tree import mentioned
 _TYPES = re.compile(
     r"(bool|handle|void|u?int[0-9]*|float[0-9]*|bfloat(16)?)(x[0-9]+)?|(e4m3_|e5m2_)?float[48]_?.*|custom\[.*"
 )
-_UNUSED = "which the kernel does not use"
 _KEYS = ("out_idx", "workspace_idx")
 
 
@@ -31,8 +31,9 @@ def check(subject: Subject) -> Iterator[Finding]:
     """Findings about the types of buffers, the positions of outputs and the end of the factory."""
     yield from _types(subject)
     yield from _returns(subject)
+    keys = _KEYS[:1] if on_chip(subject) else _KEYS  # the compiler's own workspaces: TL811
     for compilation in compilations(subject.located):
-        for key in _KEYS:
+        for key in keys:
             yield from _positions(subject, compilation, key)
 
 
@@ -108,20 +109,18 @@ def _positions(subject: Subject, compilation: Compilation, key: str) -> Iterator
         else:
             text = _unwritten(subject, names[value % count], key)
         if text:
-            yield Finding("TL788", node, text, "warning" if text.endswith(_UNUSED) else None)
+            yield Finding("TL788", node, text)
             return
 
 
 def _unwritten(subject: Subject, tensor: Buffer, key: str) -> str:
-    """Why a tensor that the runtime allocates gets no value; empty if it gets one, or if that cannot be told."""
+    """Why what the runtime allocates makes no sense; empty if it does, or if that cannot be told."""
     statements = list(walk(subject.kernel.body))
-    for stmt in statements:
-        if isinstance(stmt, Opaque) and (tensor in stmt.buffers or tensor.name in mentioned(stmt.node)):
-            return ""
-        if any(access.writes and access.operand.buffer is tensor for access in accesses(stmt)):
-            return ""
-    if any(access.operand.buffer is tensor for stmt in statements for access in accesses(stmt)):
-        return f"`{key}` lists `{tensor.name}`, which the kernel only reads: it is allocated without a value"
-    if tensor.name in mentioned(subject.kernel.node.body):
+    if any(isinstance(stmt, Opaque) and tensor.name in mentioned(stmt.node) for stmt in statements):
         return ""
-    return f"`{key}` lists `{tensor.name}`, {_UNUSED}"
+    touched = [access for stmt in statements for access in accesses(stmt) if access.operand.buffer is tensor]
+    if touched and not any(access.writes for access in touched):
+        return f"`{key}` lists `{tensor.name}`, which the kernel only reads: it is allocated without a value"
+    if touched and key != "out_idx" and not any(access.reads for access in touched):
+        return f"`{key}` lists `{tensor.name}`, which the kernel only writes: its values are lost"
+    return ""

@@ -1,7 +1,7 @@
 """TL814: scopes, flags and barriers of the author beside AUTO_CV_COMBINE, which divides the work itself.
 
 A flag or barrier names no buffer: it goes to the core of the statement before it, and is dropped where there is none
-(``src/transform/ascend_combinecv.cc``, ``current_proccess_switch_``). The other passes take scopes and flags as they are.
+(``src/transform/ascend_combinecv.cc``, ``current_proccess_switch_``). The other passes take all of them as they are.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ def _core_after(subject: Subject, placed: Placed, before: Side) -> Side:
 
 def _of_scope(subject: Subject, stmt: ScopeBlock) -> Finding | None:
     node = stmt.node.items[0] if isinstance(stmt.node, cst.With) else stmt.node
-    severity = None if subject.threads is not None else "warning"
-    return Finding("TL814", node, _BOTH.format("Scope"), severity)
+    return Finding("TL814", node, _BOTH.format("Scope"), "warning" if subject.threads is None else None)
 
 
 def _of_sync(subject: Subject, placed: Placed, stmt: Sync, core: Side) -> Finding | None:

@@ -57,7 +57,7 @@ def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
 
 
 def _to_l0(subject: Subject, copy: Copy) -> Iterator[Finding]:
-    """TL741: a part of L1 and the tile of L0 that it fills (``src/tl_templates/ascend/common.h``, ``copy_l1_to_l0a``)."""
+    """TL741: a part of L1 and the tile of L0 that it fills (``copy_l1_to_l0a`` of ``tl_templates/ascend/common.h``)."""
     if copy.src.buffer.memory is not Memory.L1 or copy.dst.buffer.memory not in (Memory.L0A, Memory.L0B):
         return
     src, dst = extents_of(copy.src), extents_of(copy.dst)

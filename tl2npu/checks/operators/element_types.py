@@ -97,12 +97,17 @@ def _copy(subject: Subject, stmt: Copy) -> Iterator[Finding]:
     sides = (stmt.src.buffer, stmt.dst.buffer)
     source, target = map(_type, sides)
     memories = {buffer.memory for buffer in sides}
-    if Memory.L1 in memories and memories <= _UNCONVERTED or memories == {Memory.GM, Memory.UB}:
+    if Memory.L1 in memories and memories <= _UNCONVERTED:
         one, other = (types_of(subject, buffer) for buffer in sides)
-        if one and other and not one & other and not any({name, "bool"} <= one | other for name in _BYTES):
+        if one and other and not one & other:
             text = f"`{sides[0].name}` is {min(one)} and `{sides[1].name}` is {min(other)}: "
             how = "only on-chip copies convert" if Memory.GM in memories else "a copy to L0 does not convert"
             yield Finding("TL711", stmt.node, text + how)
+        return
+    if memories == {Memory.GM, Memory.UB}:
+        if source and target and source != target and not any({source, target} == {name, "bool"} for name in _BYTES):
+            text = f"`{sides[0].name}` is {source} and `{sides[1].name}` is {target}: only on-chip copies convert"
+            yield Finding("TL711", stmt.node, text)
         return
     if memories != {Memory.UB}:
         return

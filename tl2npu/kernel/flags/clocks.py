@@ -375,40 +375,48 @@ class Run:
         first, name = _CORES.index(side) * self.size, stmt.op.name
         if name == "barrier_all" or (name == "pipe_barrier" and self._pipe(stmt, "pipe") == "ALL"):
             self._barrier(first)
-        elif name in ("set_flag", "wait_flag") and self.pipes:
-            src, dst = (self._pipe(stmt, one) for one in ("src", "dst"))
-            if src not in _NUMBER or dst not in _NUMBER:
-                raise GiveUp
-            key = (side, src, dst, self._event(stmt, "eventId", turn))
-            thread = first + _NUMBER[src if name == "set_flag" else dst]
-            self._follow(thread, first)
-            if name == "set_flag":
-                self.flags[key].append(list(self.clocks[thread]))
-            elif self.flags[key] and (src, dst) not in self.doubtful:
-                self._join(thread, self.flags[key].popleft())
-            else:  # which set it waits for cannot be told, or that is further on: what it orders is taken as given
-                for pipe in range(first, first + self.size):
-                    self._follow(thread, pipe)
-                self.clocks[thread][first + _NUMBER[src]] = _EVER
+        elif name in ("set_flag", "wait_flag"):
+            if self.pipes:
+                self._in_core(stmt, side, first, turn)
         elif name == "set_cross_flag":
-            pipe = self._pipe(stmt, "pipe")
-            thread = first + (_NUMBER.get(pipe, 0) if self.pipes else 0)
+            thread = first + (_NUMBER.get(self._pipe(stmt, "pipe"), 0) if self.pipes else 0)
             self._follow(thread, first)
-            mode = self._event(stmt, "mode", turn)
-            receiver = side if mode in (0, 1) else _CORES[1 - _CORES.index(side)]
-            key = (receiver, self._event(stmt, "flag", turn))
+            own = self._event(stmt, "mode", turn) in (0, 1)
+            key = (side if own else _CORES[1 - _CORES.index(side)], self._event(stmt, "flag", turn))
             self.crossing[key].append((list(self.clocks[thread]), stmt))
         elif name == "wait_cross_flag":
-            key = (side, self._event(stmt, "flag", turn))
-            while not self.crossing[key] and self.crosses:
-                yield stmt, key
-            if self.crosses:
-                self._join(first, self.crossing[key].popleft()[0])
-                return
-            for thread in range(len(self.clocks)):
-                self._follow(first, thread)
+            yield from self._wait(stmt, side, first, turn)
         elif name == "sync_all":
             raise GiveUp
+
+    def _in_core(self, stmt: Sync, side: Side, first: int, turn: dict[str, int | None]) -> None:
+        src, dst = (self._pipe(stmt, one) for one in ("src", "dst"))
+        if src not in _NUMBER or dst not in _NUMBER:
+            raise GiveUp
+        sets = stmt.op.name == "set_flag"
+        key = (side, src, dst, self._event(stmt, "eventId", turn))
+        thread = first + _NUMBER[src if sets else dst]
+        self._follow(thread, first)
+        if sets:
+            self.flags[key].append(list(self.clocks[thread]))
+        elif self.flags[key] and (src, dst) not in self.doubtful:
+            self._join(thread, self.flags[key].popleft())
+        else:  # which set it waits for cannot be told, or that is further on: what it orders is taken as given
+            for pipe in range(first, first + self.size):
+                self._follow(thread, pipe)
+            self.clocks[thread][first + _NUMBER[src]] = _EVER
+
+    def _wait(
+        self, stmt: Sync, side: Side, first: int, turn: dict[str, int | None]
+    ) -> Iterator[tuple[Sync, Hashable]]:
+        key = (side, self._event(stmt, "flag", turn))
+        while not self.crossing[key] and self.crosses:
+            yield stmt, key
+        if self.crosses:
+            self._join(first, self.crossing[key].popleft()[0])
+            return
+        for thread in range(len(self.clocks)):
+            self._follow(first, thread)
 
     def _pipe(self, stmt: Sync, name: str) -> str:
         arg = stmt.args.get(name)
