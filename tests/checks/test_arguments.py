@@ -53,7 +53,7 @@ REFUSED = {
     "T.tile.sort(t[0, :], v, 64)": "TL744",
     "T.tile.createvecindex(v[:32], 0)": "TL744",
     "T.tile.arith_progression(v[:32], 0, 1, 32)": "TL744",
-    "T.tile.select(t[:8, :], i32, t[:8, :], v[:8], 'VSEL_TENSOR_TENSOR_MODE')": "TL744",
+    "T.tile.select(t[:8, :], i32, t[:8, :], t[:8, :], 'VSEL_TENSOR_TENSOR_MODE')": "TL744",
     "T.tile.transpose(t[:16, :], t)": "TL744",
     "T.tile.topk(v[:32], w, 8, 64)": "TL744",
     "T.tile.atomic_add(C[0, 0], t[0:8, :])": "TL744",

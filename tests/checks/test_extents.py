@@ -73,7 +73,7 @@ def test_sizes_of_calls() -> None:
         ('d = T.alloc_ub((96,), "float32")\nT.tile.sort(d, y, 64)', ["TL789"]),
         ('d = T.alloc_ub((128,), "float32")\nT.tile.sort(d, y, 64)', []),
         ('d = T.alloc_ub((256,), "float32")\nT.tile.sort(d, y, 65)', ["TL789"]),  # of `y`
-        ('d = T.alloc_ub((128,), "float16")\nT.tile.merge_sort(d, h[0:64], h[64:128])', ["TL710"]),
+        ('d = T.alloc_ub((128,), "float16")\nT.tile.merge_sort(d, h[0:64], h[64:128])', ["TL710", "TL744"]),
     ],
 )
 def test_counts(body: str, codes: list[str]) -> None:
@@ -97,7 +97,7 @@ def test_positions_of_halves() -> None:
         ("T.tile.fill(n, 3000000000)", ["TL786"]),
         ("T.tile.fill(k, 40000)", ["TL786"]),
         ("T.tile.fill(n, 1e30)", ["TL786"]),
-        ("T.tile.fill(m[0:256], T.infinity('float32'))", ["TL710", "TL786"]),
+        ("T.tile.fill(m[0:256], T.infinity('float32'))", ["TL710", "TL744", "TL786"]),
         ('T.copy(I[0, 0], n, pad_value=-T.infinity("float32"))', ["TL786"]),
         ('for i, j in T.Parallel(64, 64):\n    n[i, j] = -T.infinity("int32")', ["TL786"]),
         ('T.tile.fill(x, -T.infinity("float32"))', []),

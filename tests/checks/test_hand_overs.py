@@ -85,7 +85,7 @@ def test_dtypes_of_a_tile_for_the_cube() -> None:
         ("for i in range(32):\n    T.tile.mul(x[i, :], x[i, :], s[i])", ["TL845"]),
         ("for i, j in T.Parallel(32, 64):\n    x[i, j] = x[i, j] * s[i]", ["TL845"]),
         ("for i, j in T.Parallel(32, 64):\n    x[i, j] = x[i, j] * 2.0", []),
-        ("for i in range(32):\n    T.tile.mul(y[i, :], y[i, :], x[i, 0])", ["TL845"]),
+        ("for i in range(32):\n    T.tile.mul(y[i, :], y[i, :], x[i, 0])", ["TL745", "TL845"]),
         ("for i, j in T.Parallel(32, 64):\n    y[i, j] = 1.0 - x[i, j]", ["TL845"]),
         ("for i in T.serial(32):\n    for j in T.serial(64):\n        y[i, j] = x[i, j]", ["TL845"]),
         ("T.tile.fill(x, 0.0)\nT.tile.exp(y, x)", ["TL845"]),

@@ -1,6 +1,6 @@
 """What becomes of the statements of a kernel body, collected first and carried out together.
 
-Edits of a tree cannot nest; a plan can put statements beside a loop and change statements inside of it at once.
+An edit that replaces a loop takes it over; a plan can replace it, and change statements inside of what stays, at once.
 """
 
 from __future__ import annotations
