@@ -33,7 +33,7 @@ from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
 
-_AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL817 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
+_AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL750 TL761 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
 """Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
 
 _OF_STAGES = frozenset("TL721 TL801 TL846 TL848 TL867 TL868 TL869 TL874 TL875 TL876 TL877 TL878 TL879".split())
