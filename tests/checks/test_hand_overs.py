@@ -203,6 +203,15 @@ def test_a_landing_buffer_that_is_read_in_front_of_the_copy() -> None:
     assert check("T.tile.fill(x, 1.0)\nT.copy(x, y)", *straight) == ["TL845"]
 
 
+GEMM_FIRST = ("T.tile.fill(h, 1.0)", "T.copy(B[0, 0], r)", "T.gemm_v0(l, r, c, init=True)", "T.copy(h, l)")
+
+
+def test_a_gemm_in_front_of_the_copy_of_its_operand() -> None:
+    """The real compiler makes one program of both orders; another tile that is in the buffer is lost."""
+    assert check(*GEMM_FIRST) == []
+    assert check("T.copy(A[0, 0], l)", *GEMM_FIRST) == ["TL845"]
+
+
 def test_what_a_turn_puts_into_the_landing_buffer_before_it_is_read() -> None:
     """In a loop the first reader may stand in front of the copy, but then it reads the tile and nothing else."""
     vector_first = "T.tile.exp(z, x)\n" + STEP.replace("T.tile.exp(z, x)\n", "")

@@ -95,3 +95,39 @@ def test_compare_of_less_than_a_block() -> None:
     assert errors(allocs, launch=ONE) == []
     assert errors(allocs) == ["TL830"]
     assert errors(allocs.replace("2, ", "4, ")) == []
+
+
+THREE = """
+c = T.alloc_ub((4, 8, 64), "float32")
+d = T.alloc_ub((8, 64), "float32")
+sums = T.alloc_ub((4, 8), "float32")
+T.tile.fill(c, 1.0)
+T.tile.fill(d, 1.0)
+T.tile.fill(sums, 1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("for g in T.serial(4):\n    T.reduce_sum(c[g, :, :], sums[g, :], dim=-1)", ["TL833"]),
+        ("for g in T.serial(4):\n    T.copy(d, c[g, :, :])", ["TL838"]),
+        ("for g in T.serial(4):\n    T.copy(c[g, :, :], d)", ["TL838"]),
+    ],
+)
+def test_planes_of_tiles_of_three_axes(statement: str, found: list[str]) -> None:
+    """The rows of a plane are no rows of the tile: the compiler halves the first axis of every tile."""
+    assert split_only(THREE + statement) == found
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "T.tile.add(b[0:8, :], a[0:8, :], a[0:8, :])",
+        "T.tile.exp(b[8:16, :], a[8:16, :])",
+        "T.tile.mul(s[0:8], s[0:8], 2.0)",
+    ],
+)
+def test_a_part_of_the_rows(statement: str) -> None:
+    body = kernel(TILES, EXTRA, LOAD, "T.reduce_max(a, s, dim=-1)", statement, STORE)
+    assert "TL825" in errors(body)

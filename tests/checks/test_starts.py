@@ -61,6 +61,8 @@ def found(*parts: str, **settings: object) -> list[str]:
         "T.copy(X[T.min(cid * 128 + 127, M - 1), 3, :], w)",
         "if cid * 128 + 127 < M:\n    T.copy(X[cid * 128 + 127, 3, :], w)",
         "if cid * 128 + 128 <= M:\n    T.copy(X[cid * 128 : cid * 128 + 128, 0:2, 0:64], v)",
+        "if cid * 128 + 128 <= M:\n    T.copy(X[cid * 128, 0, 0], v)",
+        "T.copy(X[0, 0, 0], v)",
     ],
 )
 def test_inside(load: str) -> None:
@@ -86,6 +88,10 @@ def test_inside(load: str) -> None:
         ("T.copy(X[cid * 128 + 127, 3, :], w)", "error"),
         ("T.copy(X[cid * 128 : cid * 128 + 128, 0:2, 0:64], v)", "error"),
         ("T.copy(v, X[cid * 128 : cid * 128 + 128, 0:2, 0:64])", "error"),
+        ("T.copy(X[cid * 128, 3, 0], v)", "error"),
+        ("T.copy(v, X[cid * 128, 3, 0])", "error"),
+        ("T.copy(v[:, :, :], X[cid * 128, 3, 0])", "error"),
+        ("for i in T.serial(8):\n    T.copy(v, X[cid * 128 + i * 16, 3, 0])", "error"),
         ("T.copy(w, X[(cid + 1) * 128 - 1, 3, 0])", "error"),
         ("for i in T.serial(128):\n    if i < 127:\n        T.copy(X[cid * 128 + i, 3, :], w)", "error"),
     ],

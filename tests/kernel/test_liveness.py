@@ -97,3 +97,29 @@ def test_a_sum_that_begins_anew_in_the_first_turn(init: str, kept: bool) -> None
     )
     liveness = Liveness(kernel)
     assert {tile.name for tile in liveness.unwritten} == ({"c"} if kept else set())
+
+
+INSIDE = "for i, j in T.Parallel(bm, 64):"
+
+
+@pytest.mark.parametrize(
+    ("loop", "meet"),
+    [
+        (in_loop(INSIDE, "x[i, j] = y[i, j] * 2.0"), False),
+        (in_loop(INSIDE, "x[i, j] = y[i, 63 - j]"), True),
+        (in_loop(INSIDE, "x[i, j] = 0.0\nA[i, j] = y[i, j]"), True),
+        (in_loop(INSIDE, "A[i, j] = y[i, j]\nx[i, j] = 0.0"), False),
+        (in_loop(INSIDE, "x[i, j] = 0.0\ny[i, j] = x[i, j]"), False),
+        # elements that several iterations touch: the next one reads what this one has written
+        (in_loop(INSIDE, "A[i, j] = v[i]\ns[i] = x[i, j]"), True),
+        (in_loop("for k in T.serial(4):", "T.tile.add(z, y, 1.0)\nT.tile.fill(x, 0.0)"), True),
+        (in_loop("for k in T.serial(bm):", "T.tile.add(z[k, :], y[k, :], 1.0)\nT.tile.fill(x[k, :], 0.0)"), False),
+    ],
+)
+def test_the_order_in_a_loop_that_is_one_step(loop: str, meet: bool) -> None:
+    """``x`` and ``y``, or ``s`` and ``v``: is one of them written while the other one's value is wanted?"""
+    more = TILES.replace("T.tile.fill(x, 1.0)\n", "").replace("T.tile.fill(s, 3.0)\n", "")
+    more += 'v = T.alloc_ub((bm,), "float32")\nz = T.alloc_ub((bm, 64), "float32")\nT.tile.fill(v, 3.0)\n'
+    kernel = read(more + loop)
+    one, other = (kernel.buffers[name] for name in (("s", "v") if "v[i]" in loop else ("x", "y")))
+    assert Liveness(kernel).conflicts(one, other) is meet

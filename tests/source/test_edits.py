@@ -564,3 +564,79 @@ def test_a_comment_about_removed_statements_only_goes_with_them(text: str, gone:
         if isinstance(line, cst.SimpleStatementLine) and index.module.code_for_node(line.body[0]) in gone:
             edits.remove(line)
     assert edits.apply(index.module).code == result
+
+
+def changed(source: str, change: Callable[[Edits, Index], None]) -> str:
+    index = Index.parse(source)
+    edits = Edits(index)
+    change(edits, index)
+    result = edits.apply(index.module)
+    assert len({id(node) for node in walk(result)}) == len(list(walk(result)))
+    return result.code
+
+
+def stmt(text: str) -> cst.SimpleStatementLine:
+    return cst.ensure_type(cst.parse_module(text).body[0], cst.SimpleStatementLine)
+
+
+LOOP = "a\n# all\nfor i in x:\n    f(i)  # one\n    g(i)\n"
+
+
+def test_what_stands_beside_a_node_leaves_it_open_to_other_edits() -> None:
+    """The order of the calls, and which of the edits comes first, are of no matter to the node itself."""
+
+    def change(edits: Edits, index: Index) -> None:
+        loop, call = index.module.body[1], at(index, "f(i)", cst.Call)
+        edits.replace_many(loop, [loop, stmt("after(1)")])
+        edits.replace(at(index, "x", cst.Name), cst.Name("y"))
+        edits.replace_many(loop, [stmt("before(1)"), loop, stmt("after(2)")])
+        edits.replace(call.func, cst.Name("h"))
+        line = index.parent(at(index, "f(i)", cst.Expr))
+        edits.replace_many(line, [stmt("inside()"), line])
+        edits.replace_many(loop, [stmt("before(2)"), loop])
+
+    loop = "# all\nfor i in y:\n    inside()\n    h(i)  # one\n    g(i)\n"
+    assert changed(LOOP, change) == f"a\nbefore(1)\nbefore(2)\n{loop}after(1)\nafter(2)\n"
+
+
+def test_what_stands_beside_a_node_stays_if_the_node_does_not() -> None:
+    def beside(edits: Edits, index: Index) -> None:
+        loop = index.module.body[1]
+        edits.replace_many(loop, [stmt("above()"), loop, stmt("below()")])
+
+    def removed(edits: Edits, index: Index) -> None:
+        beside(edits, index)
+        edits.remove(index.module.body[1])
+
+    def replaced(edits: Edits, index: Index) -> None:
+        edits.replace(index.module.body[1], stmt("z()"))
+        beside(edits, index)
+
+    def unwrapped(edits: Edits, index: Index) -> None:
+        beside(edits, index)
+        edits.unwrap(cst.ensure_type(index.module.body[1], cst.For))
+        edits.replace(at(index, "g(i)", cst.Call).func, cst.Name("h"))
+
+    def moved(edits: Edits, index: Index) -> None:
+        beside(edits, index)
+        edits.move(index.module.body[1])
+
+    assert changed(LOOP, removed) == "a\n# all\nabove()\nbelow()\n"
+    assert changed(LOOP, replaced) == "a\n# all\nabove()\nz()\nbelow()\n"
+    assert changed(LOOP, unwrapped) == "a\nabove()\n# all\nf(i)  # one\nh(i)\nbelow()\n"
+    assert changed(LOOP, moved) == "a\nabove()\nbelow()\n"
+
+
+def test_small_statements_and_elements_of_sequences_too() -> None:
+    def line(edits: Edits, index: Index) -> None:
+        small = at(index, "f(i)", cst.Expr)
+        edits.replace_many(small, [stmt("z()"), small])
+        edits.replace(at(index, "f(i)", cst.Call).func, cst.Name("h"))
+
+    def arguments(edits: Edits, index: Index) -> None:
+        call = at(index, "f(a)", cst.Call)
+        edits.replace_many(call.args[0], [cst.Arg(cst.Name("z")), call.args[0]])
+        edits.replace(call.args[0].value, cst.Name("b"))
+
+    assert changed(LOOP, line) == "a\n# all\nfor i in x:\n    z()\n    h(i)  # one\n    g(i)\n"
+    assert changed("f(a)\n", arguments) == "f(z, b)\n"

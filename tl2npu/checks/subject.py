@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
@@ -52,6 +52,7 @@ class Finding:
 
     ``as_it_stands``: the severity in a kernel that is judged as somebody wrote it, where it differs.
     ``repair``: expressions with the text that should stand in their place, an unsafe edit; None removes an element.
+    ``by``: the check that says so. ``lacks``: what an edit can give a kernel whose rows cannot be split.
     """
 
     code: str
@@ -60,6 +61,8 @@ class Finding:
     severity: Severity | None = None
     repair: tuple[tuple[cst.CSTNode, str | None], ...] = ()
     as_it_stands: Severity | None = None
+    by: Check | None = None
+    lacks: Literal["", "axes", "even rows"] = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,6 +291,9 @@ class Subject:
         """The on-chip buffers of a memory."""
         return (b for b in self.kernel.buffers.values() if b.memory is memory and b.index < 0)
 
+
+Check = Callable[[Subject], Iterator[Finding]]
+"""A family of findings."""
 
 _SAMPLES = (2, 16, 48, 64, 128, 320, 1024)
 

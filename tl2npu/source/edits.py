@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import libcst as cst
 
@@ -35,6 +36,10 @@ _BRACKETS = {
 _MAY_BE_EMPTY = (cst.Call, cst.List, cst.Dict, cst.ClassDef)
 _SEPARATE_PARAMS = ("posonly_params", "posonly_ind", "params", "star_arg", "kwonly_params", "star_kwarg")
 
+Beside: TypeAlias = tuple[tuple[cst.CSTNode, ...], tuple[cst.CSTNode, ...]]
+"""What is put above a node, and what below."""
+_NOTHING: Beside = (), ()
+
 
 class EditError(Exception):
     """Edits that contradict each other or would leave no valid program: a mistake of the caller."""
@@ -44,12 +49,15 @@ class Edits:
     """A set of edits of one tree, carried out together by :meth:`apply`; true if there are any.
 
     ``replace``, ``replace_many`` and ``remove`` take over the whole node: further edits inside it are an error.
-    ``unwrap`` keeps the statements of the block, which may be edited as well.
+    ``unwrap`` keeps the statements of the block, which may be edited as well. What is put beside a node, by
+    ``replace_many`` with the node itself among the new ones, leaves it as it is: it may be edited in any other way, and
+    more may be put beside it.
     """
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._new: dict[int, tuple[cst.CSTNode, ...]] = {}
+        self._beside: dict[int, Beside] = {}
         self._unwrapped: set[int] = set()
         self._moved: set[int] = set()
         self._nodes: list[cst.CSTNode] = []
@@ -65,7 +73,9 @@ class Edits:
     @property
     def replacements(self) -> Iterator[tuple[cst.CSTNode, tuple[cst.CSTNode, ...]]]:
         """The nodes that are edited, each with what takes its place."""
-        return ((node, self._new[id(node)]) for node in self._nodes)
+        for node in self._nodes:
+            above, below = self._beside.get(id(node), _NOTHING)
+            yield node, (*above, *self._new.get(id(node), ()), *below)
 
     def removes(self, node: cst.CSTNode) -> bool:
         """True if the whole node goes."""
@@ -76,12 +86,21 @@ class Edits:
         self._add(node, (new_node,))
 
     def replace_many(self, node: cst.CSTNode, new_nodes: Sequence[cst.CSTNode]) -> None:
-        """Put several nodes in the place of one element of a sequence (``node`` itself may be one of them).
+        """Put several nodes in the place of one element of a sequence, or, if ``node`` is one of them, beside it.
 
-        A statement may be given as a small statement or as its line, and replaced by either. Lines above it stay above
-        the first new statement, unless one of the new ones still carries them.
+        Of two calls for one node the first one's nodes come first. A statement may be given as a small statement or as
+        its line, and replaced by either. Lines above it stay above the first new statement, unless one of the new ones
+        still carries them.
         """
-        self._add(node, tuple(new_nodes))
+        place = next((number for number, new in enumerate(new_nodes) if new is node), None)
+        if place is None or len(new_nodes) == 1:
+            self._add(node, tuple(new_nodes))
+            return
+        parts = (new_nodes[:place], new_nodes[place + 1 :])
+        before, after = (self._held(node, part) for part in parts)
+        above, below = self._beside.get(id(node), _NOTHING)
+        self._name(node)
+        self._beside[id(node)] = (*above, *before), (*below, *after)
 
     def remove(self, node: cst.CSTNode) -> None:
         """Remove an element of a sequence or an optional part. Removing it twice is removing it once."""
@@ -117,18 +136,25 @@ class Edits:
                 if id(above) in dirty:
                     break
                 dirty.add(id(above))
-        result = _Rebuild(self._index, self._new, self._unwrapped, self._moved, dirty).module()
+        result = _Rebuild(self._index, self._new, self._beside, self._unwrapped, self._moved, dirty).module()
         assert type(result) is cst.Module
         return result
 
     def _add(self, node: cst.CSTNode, new: tuple[cst.CSTNode, ...]) -> None:
-        if node not in self._index:
-            raise EditError(f"{type(node).__name__} is not a node of this tree")
         if id(node) in self._new:
             raise EditError(f"two edits of the same {type(node).__name__}")
+        self._name(node)
+        self._new[id(node)] = self._held(node, new)
+
+    def _held(self, node: cst.CSTNode, new: Sequence[cst.CSTNode]) -> tuple[cst.CSTNode, ...]:
         above = self._index.parent(node)
-        self._new[id(node)] = tuple(held_together(item, self._index, above) for item in new)
-        self._nodes.append(node)
+        return tuple(held_together(item, self._index, above) for item in new)
+
+    def _name(self, node: cst.CSTNode) -> None:
+        if node not in self._index:
+            raise EditError(f"{type(node).__name__} is not a node of this tree")
+        if id(node) not in self._new and id(node) not in self._beside:
+            self._nodes.append(node)
 
 
 class _Rebuild:
@@ -138,16 +164,20 @@ class _Rebuild:
         self,
         index: Index,
         new: dict[int, tuple[cst.CSTNode, ...]],
+        beside: dict[int, Beside],
         unwrapped: set[int],
         moved: set[int],
         dirty: set[int],
     ) -> None:
         self.index = index
         self.new = new
+        self.beside = beside
         self.unwrapped = unwrapped
         self.moved = moved
         self.dirty = dirty
         self.used: set[int] = set()
+        self.stays: set[int] = set()
+        """What elements became that are only edited inside, or not at all."""
 
     def module(self) -> cst.CSTNode:
         module = self.index.module
@@ -156,13 +186,22 @@ class _Rebuild:
         return self.rebuilt(module)
 
     def touched(self, node: cst.CSTNode) -> bool:
-        return id(node) in self.new or id(node) in self.dirty
+        return id(node) in self.new or id(node) in self.beside or id(node) in self.dirty
 
     def results(self, node: cst.CSTNode) -> tuple[cst.CSTNode, ...]:
         """What takes the place of an element that is not a statement."""
         if id(node) in self.new:
-            return tuple(self.own(new) for new in self.new[id(node)])
-        return (self.rebuilt(node),)
+            return self.around(node, map(self.own, self.new[id(node)]))
+        if type(node) is cst.SimpleStatementLine and id(node) in self.dirty:
+            return self.around(node, self.line(node))
+        same = self.rebuilt(node)
+        self.stays.add(id(same))
+        return self.around(node, (same,))
+
+    def around(self, node: cst.CSTNode, middle: Iterable[Any]) -> tuple[Any, ...]:
+        """What became of a node, with what is put beside it."""
+        above, below = self.beside.get(id(node), _NOTHING)
+        return (*map(self.own, above), *middle, *map(self.own, below))
 
     def single(self, node: cst.CSTNode, name: str) -> cst.CSTNode:
         results = self.results(node)
@@ -219,12 +258,13 @@ class _Rebuild:
     def statement(self, node: cst.CSTNode) -> LineSlot:
         old = _lined(node)
         if id(node) in self.unwrapped:
-            return self.unwrapped_block(old, node)
+            block = self.unwrapped_block(old, node)
+            return replace(block, new=tuple(line for new in self.around(node, block.new) for line in _as_lines(new)))
         inside = node.body if type(node) is cst.SimpleStatementLine else ()
         if id(node) in self.moved or (len(inside) == 1 and id(inside[0]) in self.moved):
-            self.results(node if id(node) in self.moved else inside[0])
-            return LineSlot(with_lines(old, ()), ())
-        if id(node) in self.new:
+            rest = self.results(node if id(node) in self.moved else inside[0])
+            return LineSlot(with_lines(old, ()), tuple(line for new in rest for line in _as_lines(new)))
+        if id(node) in self.new or id(node) in self.beside:
             return LineSlot(old, tuple(line for new in self.results(node) for line in _as_lines(new)))
         if type(node) is cst.SimpleStatementLine and id(node) in self.dirty:
             return LineSlot(old, self.line(node))
@@ -241,7 +281,7 @@ class _Rebuild:
             return (node.with_changes(body=_joined(node.body, flat)),)
         lines = [line for new in flat for line in _as_lines(new)]
         if node.trailing_whitespace.comment is not None:
-            place = next((number for number, new in enumerate(flat) if new in node.body), 0)
+            place = next((number for number, new in enumerate(flat) if id(new) in self.stays), 0)
             first = lines[place]
             if type(first) is cst.SimpleStatementLine:
                 lines[place] = first.with_changes(trailing_whitespace=node.trailing_whitespace)

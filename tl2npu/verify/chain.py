@@ -172,4 +172,5 @@ class _Run:
         if settings.arithmetic == "structure":
             return None
         usual = self.recording.tolerance(name, left.dtype.name)
-        return difference(left, right, usual if settings.rtol is None else settings.rtol, settings.atol)
+        errors = self.recording.own_errors.get(name, 0.0)
+        return difference(left, right, usual if settings.rtol is None else settings.rtol, settings.atol, errors)

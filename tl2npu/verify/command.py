@@ -98,3 +98,5 @@ def _compile(text: str, name: str) -> None:
         compile(text, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise SourceError(str(error)) from None
+    except (RecursionError, MemoryError):
+        raise SourceError("nested too deeply") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from tl2npu.verify import process
 from tl2npu.verify.job import Job
 from tl2npu.verify.limits import Limits, limits_of, reasons
 from tl2npu.verify.loading import Source
-from tl2npu.verify.naming import Place, places, unchanged
+from tl2npu.verify.naming import Place, places, same_functions, unchanged
 from tl2npu.verify.settings import Settings, UsageError
 from tl2npu.verify.telling import Event
 
@@ -35,6 +34,8 @@ class Findings:
     problems: list[Event] = field(default_factory=list)
     hazards: list[Event] = field(default_factory=list)
     launched: dict[str, int] = field(default_factory=dict)
+    of_triton: set[str] = field(default_factory=set)
+    """The kernels of Triton among them."""
     lines: dict[str, set[int]] = field(default_factory=dict)
     """Those of the old kernels that were launched: several kernels may have one name, as in two branches."""
     scripts: list[ScriptCheck] = field(default_factory=list)
@@ -66,6 +67,8 @@ class Findings:
                 self.launched[event["kernel"]] = event["line"]
                 self.lines.setdefault(event["kernel"], set()).add(event["line"])
                 self.launches += 1
+                if event.get("triton"):
+                    self.of_triton.add(event["kernel"])
             elif kind == "comparison":
                 self.comparisons.append(_comparison(event))
                 self.done.append(event["number"])
@@ -127,7 +130,8 @@ def verify(
         if len(findings.done) < findings.launches and not findings.broken:
             repeat(Job("replay", new, settings, folder, tuple(findings.done)), runner, findings, execute)
     kernels = places(old.text)
-    return concluded(old, new, settings, findings, kernels, to_prove(kernels, old.text, new.text, changed))
+    result = concluded(old, new, settings, findings, kernels, to_prove(kernels, old.text, new.text, changed))
+    return result if execute is not None else _without_the_same(result, old, new, findings)
 
 
 def repeat(job: Job, runner: Runner, findings: Findings, execute: Execute | None = None) -> None:
@@ -206,15 +210,25 @@ def to_prove(kernels: list[Place], old: str, new: str, changed: Sequence[str] | 
     """The kernels that have to be verified: those of ``changed``, else those whose text differs, else all."""
     if changed is not None:
         return set(changed)
-    before, after = _functions(old), _functions(new)
-    differs = {k.name for k in kernels if before.get(k.name.split(".")[0]) != after.get(k.name.split(".")[0])}
-    return differs or {k.name for k in kernels}
+    same = same_functions(old, new)
+    return {k.name for k in kernels if k.name.split(".")[0] not in same} or {k.name for k in kernels}
 
 
-def _functions(text: str) -> dict[str, str]:
-    """The outermost functions and classes of a file, without comments and layout."""
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return {node.name: ast.dump(node) for node in ast.parse(text).body if isinstance(node, kinds)}
+def _without_the_same(result: VerifyResult, old: Source, new: Source, findings: Findings) -> VerifyResult:
+    """The verdicts without the kernels that are the same in both files: to agree with oneself proves nothing."""
+    same = same_functions(old.text, new.text)
+    verdicts: list[KernelVerdict] = []
+    for verdict in result.kernels:
+        if verdict.status != "verified" or verdict.name.split(".")[0] not in same:
+            verdicts.append(verdict)
+        elif verdict.name in findings.of_triton:
+            text = "the new file has the same Triton kernel"
+            verdicts.append(replace(verdict, status="not migrated", reason=text, verified=None))
+        else:
+            text = "the same text in both files, which runs without a finding"
+            verdicts.append(replace(verdict, status="unchanged", reason=text, verified=None))
+    some = any(verdict.status in ("verified", "unchanged") for verdict in verdicts)
+    return replace(result, kernels=tuple(verdicts), ok=result.ok and some)
 
 
 def judged(

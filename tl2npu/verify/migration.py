@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tl2npu.languages import migrate_source
@@ -26,13 +27,14 @@ def migrate_verified(
     settings: Settings | None = None,
     runner: Runner = process.apart,
     book: Notebook | None = None,
+    learned: Callable[[FileResult, Mapping[int, Sequence[Diagnostic]]], None] | None = None,
 ) -> FileResult:
     """Migrate a file, execute old and new, and leave the kernels that fail as they were.
 
     A kernel fails if its results differ, if it is faulty when it runs, or if the new script's own checks fail where the
     old one's pass. Kernels that could not be executed stay migrated, with a warning and without ``verified``. What is
     left after something was taken back is verified again. Executes the code of the file. ``book``: the notebook that
-    the text is the code of.
+    the text is the code of. ``learned`` is told of each migration that was executed, with the kernels that failed.
     """
     settings = settings or Settings(
         device=options.device,
@@ -58,6 +60,8 @@ def migrate_verified(
             after = source_of(book.with_code(result.new_text, path), path, shown)
         outcome = verify(Source(text, path, path, book), after, settings, runner, [k.name for k in changed])
         failing = _failing(outcome, changed)
+        if learned is not None:
+            learned(_with_verdicts(result, outcome, changed), failing)
         if not failing:
             return _with_verdicts(result, outcome, changed)
         leave |= failing

@@ -209,3 +209,21 @@ def test_what_only_two_cores_understand_is_not_left_to_the_launch(value: str) ->
     launch = "T.Kernel(T.ceildiv(64, bm), threads=128) as bx"
     new = agree(gpu_file(PARAMS, body, jit="@tilelang.jit", launch=launch, args="bm"), _inputs(), args=(4,))
     assert "threads=1, is_npu=True" in new
+
+
+def test_vectors_that_are_written_in_one_loop_and_read_in_another() -> None:
+    """What is copied behind the loop does not take the loop over: rows are numbered in it, too."""
+    body = """s = T.alloc_fragment((32,), "float32")
+t = T.alloc_fragment((32,), "float32")
+T.reduce_sum(x, s, dim=1)
+t[0] = 0.0
+for i in T.Parallel(31):
+    t[i + 1] = s[i]
+for i, j in T.Parallel(32, 64):
+    x[i, j] = x[i, j] - t[i]
+"""
+    inputs = _inputs()
+    new = migrated(_file(body))
+    sums = inputs["X"].sum(1).reshape(2, 32)
+    expected = inputs["X"] - np.concatenate([0 * sums[:, :1], sums[:, :-1]], 1).reshape(64, 1)
+    np.testing.assert_allclose(run(new, inputs, reading=ACTUAL)["O"], expected, 1e-3, 1e-3)

@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import agree, gpu_file
+from tests.passes.gpu.support import agree, gpu_file, migrated
+from tests.passes.simulated import run
 
 RNG = np.random.default_rng(11)
 HALVES = {name: RNG.standard_normal((64, 64)).astype(np.float16) for name in "XYZ"}
@@ -200,3 +201,41 @@ def test_what_was_loaded_and_then_changed_in_place_is_loaded_again() -> None:
     file = gpu_file(params, LOADED_TWICE, launch="T.Kernel(1, threads=128) as bx")
     new = agree(file, {"X": RNG.standard_normal((64, 64)).astype(np.float32)})
     assert new.count("T.copy(X[0, 0], ") == 2
+
+
+TWO = """
+a = T.alloc_fragment((32, 64), "float32")
+b = T.alloc_fragment((32, 64), "float32")
+c = T.alloc_fragment((32, 64), "float32")
+T.copy(X, a)
+{copy}
+{steps}
+T.copy(c, O[0, 0])
+T.copy(a, O[32, 0])
+"""
+BOTH = "for i, j in T.Parallel(32, 64):\n"
+DOUBLED = "    a[i, j] = a[i, j] * 2.0\n"
+TAKEN = "    c[i, j] = b[i, j] + 1.0\n"
+SMALL = RNG.standard_normal((32, 64)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("steps", "old", "doubled"),
+    [
+        (BOTH + DOUBLED + TAKEN, 1, 2),
+        (BOTH + TAKEN + DOUBLED, 1, 2),
+        (BOTH + DOUBLED + BOTH + TAKEN, 1, 2),
+        (f"for k in T.serial(2):\n    {BOTH}    {DOUBLED}    {TAKEN}", 1, 4),
+        (f"for k in T.serial(2):\n    {BOTH}    {TAKEN}    {BOTH}    {DOUBLED}", 1, 4),
+        (f"for k in T.serial(3):\n    T.copy(a, b)\n    {BOTH}    {DOUBLED}    {TAKEN}", 4, 8),
+        (f"for i in T.serial(32):\n    for j in T.Parallel(64):\n    {DOUBLED}    {TAKEN}", 1, 2),
+        (f"for k in T.serial(1):\n    {BOTH}    {DOUBLED}{BOTH}{TAKEN}", 1, 2),
+    ],
+)
+@pytest.mark.parametrize("copy", ["T.copy(a, b)", BOTH + "    b[i, j] = a[i, j]"])
+def test_a_copy_keeps_what_its_source_loses(steps: str, old: int, doubled: int, copy: str) -> None:
+    params = 'X: T.Tensor((32, 64), "float32"), O: T.Tensor((64, 64), "float32")'
+    file = gpu_file(params, TWO.format(copy=copy, steps=steps), launch="T.Kernel(1, threads=128) as bx")
+    agree(file, {"X": SMALL})
+    expected = np.concatenate([old * SMALL + 1, doubled * SMALL])
+    np.testing.assert_allclose(run(migrated(file), {"X": SMALL})["O"], expected)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import agree, gpu_file, result_of
+from tests.passes.gpu.support import agree, gpu_file, migrated, result_of
+from tests.passes.simulated import run
+from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 
 RANDOM = np.random.default_rng(7)
 BYTES = {"float32": 4, "float16": 2, "int8": 1}
@@ -149,3 +151,51 @@ def test_a_reduction_keeps_its_rows() -> None:
     result = result_of(text)
     assert {d.code for d in result.diagnostics if d.severity == "error"} == {"TL164"}
     assert result.new_text == text
+
+
+SQUARE = """
+a = T.alloc_fragment((8, 8), "float16")
+b = T.alloc_fragment((8, 8), "float16")
+T.copy(X[bx * 8, 0], a)
+{loop}
+T.copy(b, Y[bx * 8, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "transposed"),
+    [
+        ("for i, j in T.Parallel(8, 8):\n    b[i, j] = a[i, j] * 2.0", False),
+        ("for i, j in T.Parallel(8, 8):\n    b[i, j] = a[j, i] * 2.0", True),
+        ("for i, j in T.Parallel(8, 8):\n    b[j, i] = a[i, j] * 2.0", True),
+        ("for j, i in T.Parallel(8, 8):\n    b[i, j] = a[i, j] * 2.0", False),
+        ("for j in T.serial(8):\n    for i in T.Parallel(8):\n        b[i, j] = a[i, j] * 2.0", False),
+        ("for i in T.serial(8):\n    for j in T.Parallel(8):\n        b[i, j] = a[i, j] * 2.0", False),
+        ("for j in T.serial(8):\n    for i in T.Parallel(8):\n        b[j, i] = a[i, j] * 2.0", True),
+    ],
+)
+def test_as_many_rows_as_columns(loop: str, transposed: bool) -> None:
+    """Loops over the columns go over the padding, loops over the rows do not."""
+    x = data(16, 8, dtype="float16")
+    params = 'X: T.Tensor((16, 8), "float16"), Y: T.Tensor((16, 8), "float16")'
+    new = migrated(gpu_file(params, SQUARE.format(loop=loop)))
+    want = x.reshape(2, 8, 8).transpose(0, 2, 1).reshape(16, 8) if transposed else x
+    for reading in (IDEAL, ACTUAL):
+        np.testing.assert_array_equal(run(new, {"X": x}, "factory", (), reading)["Y"], 2 * want)
+
+
+def test_a_row_between_tiles_of_different_types() -> None:
+    """Rows of 8 halves are padded to 16 columns, rows of 8 floats are whole blocks."""
+    body = """
+    h = T.alloc_shared((8, 8), "float16")
+    f = T.alloc_shared((8, 8), "float32")
+    T.copy(X[bx * 8, 0], f)
+    T.copy(X[bx * 8, 0], h)
+    T.copy(f[1:2, :], h[0:1, :])
+    T.copy(h, Y[bx * 8, 0])
+    """
+    x = data(16, 8)
+    new = migrated(gpu_file('X: T.Tensor((16, 8), "float32"), Y: T.Tensor((16, 8), "float16")', body))
+    given = x.copy()
+    x[0::8] = x[1::8]
+    np.testing.assert_array_equal(run(new, {"X": given})["Y"], x)

@@ -94,6 +94,8 @@ def _check_stores(entry: Traffic) -> Iterator[Finding]:
     stores = [place for place in entry.writers if copy_side(place.copy, entry.tensor) == "V"]
     loads = [place for place in entry.readers if copy_side(place.copy, entry.tensor) == "V"]
     for first, second in (*combinations(stores, 2), *product(loads, stores)):
+        if len(first.region) != len(second.region):
+            continue  # as many indices as the tensor has no axes: the front end says so
         apart = [(there - here).constant for (here, _), (there, _) in zip(first.region, second.region, strict=True)]
         rows = [step for step in apart[:-1] or apart if step != 0]
         alternatives = set(first.branches) & set(second.branches)

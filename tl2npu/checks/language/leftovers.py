@@ -15,7 +15,7 @@ from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.ascend import lookup
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Let, Op, Store
+from tl2npu.kernel.model import Let, Loop, Op, Store
 from tl2npu.source.tree import calls_in
 
 _PREFIX = "tilelang.language."
@@ -35,9 +35,18 @@ def check(subject: Subject) -> Iterator[Finding]:
             if name:
                 yield Finding("TL897", call, f"the Ascend compiler ignores or rejects T.{name}")
     for placed in subject.statements:
+        if isinstance(placed.stmt, Loop) and placed.stmt.kind == "vectorized":
+            yield Finding("TL897", placed.stmt.call or placed.stmt.node, _vectorized(placed.stmt))
         yield from _check_scalars(subject, placed)
         if isinstance(placed.stmt, Op) and placed.stmt.op.kind in (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.GEMM):
             yield from _check_ranges(subject, placed.stmt)
+
+
+def _vectorized(loop: Loop) -> str:
+    """``transform/loop_vectorize.cc:187`` asserts a start of 0; ``codegen_c.cc`` then knows no vectors."""
+    if loop.ranges and not loop.ranges[0].start.is_zero:
+        return f"T.vectorized over `{loop.ranges[0].name}` must begin at 0, and Ascend has no code for it"
+    return "the Ascend compiler has no code for T.vectorized: use T.Parallel"
 
 
 def _check_scalars(subject: Subject, placed: Placed) -> Iterator[Finding]:

@@ -1,8 +1,8 @@
 """TL801: do the tiles fit, for every known way to call the factory; and which tiles would.
 
-The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a migrated kernel with a
-call whose tiles do not fit gets a warning that names the largest tiles that do for certain, and an error only where no
-argument would help. In a kernel that is judged as it stands, a call that the compiler will reject is an error.
+The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a call whose tiles do not
+fit stops no migration where an argument would help: it gets a finding that names the largest tiles that fit for
+certain. That is an error where the compiler will reject the call, whoever wrote the kernel.
 """
 
 from __future__ import annotations
@@ -48,29 +48,52 @@ def check(subject: Subject) -> Iterator[Finding]:
 
     Where the kernel names no target the compiler takes the first of ``subject.targets``; users can ask for the other.
     """
+    yield from _found(subject).of_calls
+
+
+def check_open_sizes(subject: Subject) -> Iterator[Finding]:
+    """One finding where no call asks for too much, and one with usual sizes would."""
+    yield from _found(subject).of_open_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    of_calls: tuple[Finding, ...] = ()
+    of_open_sizes: tuple[Finding, ...] = ()
+
+
+def _found(subject: Subject) -> _Found:
+    """What is said of the calls, or else of the sizes that they leave open, for the first target with a finding."""
+    found = subject.kept.get(_Found)
+    if not isinstance(found, _Found):
+        found = subject.kept[_Found] = _of_first_target(subject)
+    return found
+
+
+def _of_first_target(subject: Subject) -> _Found:
     for target in subject.targets:
-        findings = list(_for_target(subject, Needs.of_subject(subject, target)))
-        if target == subject.target:
-            yield from findings
-        else:
-            yield from (
+        needs = Needs.of_subject(subject, target)
+        calls = tuple(_of_calls(subject, needs))
+        found = calls or tuple(_unproved(subject, needs))
+        if target != subject.target:
+            found = tuple(
                 replace(
                     f, message=f"for target {target}: {f.message}", severity="warning", repair=(), as_it_stands=None
                 )
-                for f in findings
+                for f in found
             )
-        if findings:
-            return
+        if found:
+            return _Found(found) if calls else _Found((), found)
+    return _Found()
 
 
-def _for_target(subject: Subject, needs: Needs) -> Iterator[Finding]:
+def _of_calls(subject: Subject, needs: Needs) -> Iterator[Finding]:
     found: list[tuple[Caller, list[Overflow]]] = []
     for caller in subject.callers:
         overflows = needs.of(caller)
         if overflows:
             found.append((caller, overflows))
     if not found:
-        yield from _unproved(subject, needs)
         return
     excesses = [Excess(caller, _worst(list_), None) for caller, list_ in found]
     first = {id(e.caller.node): e for e in reversed(excesses)}
@@ -155,6 +178,12 @@ def shortage(subject: Subject) -> tuple[int, float]:
     misfits = [caller for caller in subject.callers if needs.of(caller)]
     trials = sum(bool(o) for caller in subject.callers for _, o, _ in _trials(subject, needs, caller))
     return len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
+
+
+def is_overfull(subject: Subject) -> bool:
+    """Whether a known call asks for tiles that do not fit."""
+    needs = Needs.of_subject(subject)
+    return any(needs.of(caller) for caller in subject.callers)
 
 
 def _halved(subject: Subject, needs: Needs, caller: Caller) -> float:

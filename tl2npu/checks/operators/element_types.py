@@ -17,6 +17,8 @@ from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Scalar
 
 _CALLS = {"max": "max", "min": "min", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 _CALLS |= {"bitwise_and": "&", "bitwise_or": "|", "shift_left": "<<", "shift_right": ">>"}
+_BYTES = ("int8", "uint8")
+_UNCONVERTED = {Memory.GM, Memory.L1, Memory.L0A, Memory.L0B}
 _TRUTHS = ("True", "False")
 
 
@@ -29,7 +31,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         if isinstance(stmt, Alloc):
             yield from _tile(subject, stmt)
         elif isinstance(stmt, Copy):
-            yield from _copy(stmt)
+            yield from _copy(subject, stmt)
         elif isinstance(stmt, Op) and stmt.op.name == "tile.cast":
             yield from _cast(subject, stmt)
         elif isinstance(stmt, Op):
@@ -48,7 +50,9 @@ def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
 def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     name = stmt.op.name
     if name in element_types.ALIKE:
-        tiles = [o.buffer for _, o in stmt.operands if o.buffer.memory is Memory.UB and not is_element(o)]
+        mask = element_types.ALIKE[name]
+        operands = [o for given, o in stmt.operands if given != mask and not is_element(o)]
+        tiles = [operand.buffer for operand in operands if operand.buffer.memory is Memory.UB]
         for tile in tiles[1:]:
             one, other = types_of(subject, tiles[0]), types_of(subject, tile)
             if one and other and not one & other:
@@ -89,14 +93,16 @@ def _known(name: str) -> str:
     return ", ".join(sorted(element_types.OPERATORS[name][1]))
 
 
-def _copy(stmt: Copy) -> Iterator[Finding]:
+def _copy(subject: Subject, stmt: Copy) -> Iterator[Finding]:
     sides = (stmt.src.buffer, stmt.dst.buffer)
     source, target = map(_type, sides)
     memories = {buffer.memory for buffer in sides}
-    if Memory.GM in memories and memories <= {Memory.GM, Memory.UB, Memory.L1} and {source, target} != {"bool", "int8"}:
-        if source and target and source != target and {source, target} != {"bool", "uint8"}:
-            text = f"`{sides[0].name}` is {source} and `{sides[1].name}` is {target}: only on-chip copies convert"
-            yield Finding("TL711", stmt.node, text)
+    if Memory.L1 in memories and memories <= _UNCONVERTED or memories == {Memory.GM, Memory.UB}:
+        one, other = (types_of(subject, buffer) for buffer in sides)
+        if one and other and not one & other and not any({name, "bool"} <= one | other for name in _BYTES):
+            text = f"`{sides[0].name}` is {min(one)} and `{sides[1].name}` is {min(other)}: "
+            how = "only on-chip copies convert" if Memory.GM in memories else "a copy to L0 does not convert"
+            yield Finding("TL711", stmt.node, text + how)
         return
     if memories != {Memory.UB}:
         return

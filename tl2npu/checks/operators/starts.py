@@ -22,7 +22,8 @@ from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.ranges.loaded import is_load, is_sensible
 from tl2npu.kernel.symbolic import Div, Mod, Sym, Var, const
 
-_EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000), 8
+_CLAMPED = 2
+_EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000, 701), 8
 _TILES = ((64,), (64, 256), (256, 64), (64, 128, 256))
 """Sizes that are tried where nothing is known: of tensors, of anything else, of tiles."""
 
@@ -60,6 +61,23 @@ def check(subject: Subject) -> Iterator[Finding]:
             if found is not None:
                 seen.add(key)
                 yield found
+
+
+def ragged(subject: Subject) -> dict[Copy, set[int]]:
+    """Copies of more than two axes that may end with their tensor; each with the axes that the compiler does not look
+    at, along which it goes on behind the end."""
+    starts = Starts(subject)
+    found: dict[Copy, set[int]] = {}
+    for move in moves(subject):
+        extents, stmt = extents_of(move), move.placed.stmt
+        if not isinstance(stmt, Copy) or sum(extent != const(1) for extent in extents) <= _CLAMPED:
+            continue
+        clamped = clamped_axes(extents)
+        for axis in range(len(extents)):
+            end = starts.end(move, axis)
+            if end is not None and starts.judge(move, end) is not None:
+                found.setdefault(stmt, set()).update({axis} - clamped)
+    return found
 
 
 def moves(subject: Subject) -> Iterator[Move]:
@@ -100,11 +118,9 @@ class Starts:
         for axis, (dim, size) in enumerate(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False)):
             low = place.bounds.expanded(dim.lo)
             goals = [(low, False)]
-            if axis not in clamped and extents[axis] != const(1) and not dim.is_point:
-                end = place.bounds.expanded(dim.lo + extents[axis] - size)
-                if not (dim.lo.is_zero and extents[axis] == size) and not place.bounds.is_not_negative(-end):
-                    yield Doubt(axis, -end, behind=True, last=True)
-                    continue
+            if axis not in clamped and extents[axis] != const(1) and (end := self.end(move, axis)) is not None:
+                yield end
+                continue
             if move.inner.buffer.memory in CUBE_MEMORY or axis not in clamped:
                 goals.append((size - 1 - low, True))
             for goal, behind in goals if not low.is_zero else ():
@@ -115,6 +131,16 @@ class Starts:
                     self._inside[key] = place.bounds.is_not_negative(goal) or is_sensible(place.bounds, low, behind)
                 if not self._inside[key]:
                     yield Doubt(axis, goal, behind)
+
+    def end(self, move: Move, axis: int) -> Doubt | None:
+        """The last row of a region along an axis, if it is not proved to lie inside."""
+        place, extent = self.sampler.place(move.placed), extents_of(move)[axis]
+        low = move.outer.dims[axis].lo if move.outer.dims else const(0)
+        size = move.outer.buffer.shape[axis]
+        goal = place.bounds.expanded(size - low - extent)
+        if (low.is_zero and extent == size) or place.bounds.is_not_negative(goal):
+            return None
+        return Doubt(axis, goal, behind=True, last=True)
 
     def judge(self, move: Move, doubt: Doubt) -> Finding | None:
         """What is said about an index that may lie outside."""
@@ -218,4 +244,4 @@ def clamped_axes(extents: list[Sym]) -> frozenset[int]:
         active.append(rank - 1)
     if len(active) == 1 and rank > 1:
         active.insert(0, rank - 2)
-    return frozenset(active[-2:])
+    return frozenset(active[-_CLAMPED:])

@@ -86,10 +86,18 @@ def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
         text = f"T.{stmt.op.name} of `{code(halves[0].node)}`: `threads=2` halves this half once more"
         yield Finding("TL832", stmt.node, text)
         return
+    name = f"T.{stmt.op.name}"
+    plane = next((o for o in operands if _is_plane(o)), None)
+    if stmt.op.kind is Kind.REDUCE and plane is not None:
+        text = f"{name} of `{code(plane.node)}`: `threads=2` halves the rows of this plane, which each core has whole"
+        yield Finding("TL833", stmt.node, text)
+    part = next((o for o in operands if split.has_rows(o.buffer) and _is_part(o)), None)
+    if part is not None:
+        text = f"`{code(part.node)}` is a part of the rows: with `threads=2` each vector core would take half of it"
+        yield Finding("TL825", stmt.node, text)
     cut = [o for o in operands if starts_whole(o) and split.has_rows(o.buffer)]
     if not cut or _counts_half(stmt, cut[0].buffer):
         return
-    name = f"T.{stmt.op.name}"
     if stmt.op.kind is Kind.REDUCE:
         yield from _check_reduce(stmt, cut, name)
         return
@@ -113,6 +121,18 @@ def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
         yield Finding("TL838", stmt.node, text)
     if stmt.op.name == "tile.compare":
         yield from _check_compare(subject, stmt, cut[-1])
+
+
+def _is_plane(operand: Operand) -> bool:
+    """``x[h, :, :]``: rows and columns behind a first index."""
+    dims = operand.dims or ()
+    return len(dims) > 1 and dims[0].is_point and sum(not dim.is_point for dim in dims) > 1
+
+
+def _is_part(operand: Operand) -> bool:
+    """``x[0:8, :]``: some of the rows, but not half of them from the first one."""
+    dims = operand.dims
+    return dims is not None and not (dims[0].is_point or starts_whole(operand) or is_half(operand))
 
 
 def _counts_half(stmt: Op, buffer: Buffer) -> bool:

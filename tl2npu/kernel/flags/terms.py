@@ -57,6 +57,10 @@ def _atom(atom: Atom, numbers: Numbers) -> int:
     return min(args) if atom.head == "min" else max(args)
 
 
+def _is_known(atom: Atom) -> bool:
+    return not isinstance(atom, Opaque) or atom.head in ("min", "max", *OPERATORS)
+
+
 @dataclass(frozen=True)
 class Condition:
     """``and``, ``or``, ``not`` of parts; a comparison or a plain value in ``term``; none of them: unknown."""
@@ -137,6 +141,8 @@ class Terms:
     def _fixed(self, product: Monomial) -> Sym:
         """A free integer for what no loop changes."""
         whole = Sym(((product, 1),))
+        if not whole.variables() and all(_is_known(atom) for atom in whole.atoms()):
+            return const(value(whole, {}))
         changing = [a for a in whole.atoms() if isinstance(a, Opaque) and a.head.startswith("load ")]
         if changing or not all(is_size(name) or name in self.launch for name in whole.variables()):
             raise Unknown

@@ -43,6 +43,8 @@ class Step:
     after: list[Step] = field(default_factory=list)
     live: Tiles = field(default_factory=set)
     """Tiles that are wanted behind the step."""
+    inner: Sequence[Stmt] = ()
+    """The statements of a loop that is taken as one step."""
 
     @property
     def wanted(self) -> Tiles:
@@ -76,13 +78,13 @@ class Liveness:
         for step in self.steps:
             if _copies(step.stmt, one, other) or step.stmt in gone:
                 continue
-            if (one in step.writes and other in step.live) or (other in step.writes and one in step.live):
+            if _written_while_wanted(step, one, other) or _written_while_wanted(step, other, one):
                 return True
         return False
 
     def written_while_wanted(self, source: Buffer, other: Buffer) -> bool:
         """The source is written somewhere while the other tile, made from it, is wanted."""
-        return any(source in step.writes and other in step.live for step in self.steps)
+        return any(_written_while_wanted(step, source, other) for step in self.steps)
 
     # the steps in their order ----------------------------------------------------------------------------------------
 
@@ -129,6 +131,7 @@ class Liveness:
         if swept is not None:
             step = self._step(loop, before)
             step.reads, step.writes, step.fresh = swept
+            step.inner = loop.body
             return [step]
         begun = self._begun(loop, before)
         head = self._leaf(loop, begun)
@@ -206,6 +209,34 @@ class Liveness:
                 if live != step.live:
                     step.live = live
                     changed = True
+
+
+def _written_while_wanted(step: Step, written: Buffer, wanted: Buffer) -> bool:
+    """One tile is written in a step while the other one's value is wanted.
+
+    In a loop that is one step, each iteration reads and writes elements of its own if all accesses name the same one;
+    else what one iteration reads, another one may have written before.
+    """
+    if written not in step.writes or not step.inner:
+        return written in step.writes and wanted in step.live
+    found = [[a for a in accesses(stmt) if a.operand.buffer in (written, wanted)] for stmt in step.inner]
+    apart = _is_apart(step.stmt, [access.operand for part in found for access in part])
+    is_wanted = wanted in step.live
+    for part in reversed(found if apart else [*found, *found]):
+        if is_wanted and any(access.writes and access.operand.buffer is written for access in part):
+            return True
+        mine = [access for access in part if access.operand.buffer is wanted]
+        if apart and any(access.writes for access in mine):
+            is_wanted = False
+        is_wanted = is_wanted or any(access.reads for access in mine)
+    return False
+
+
+def _is_apart(stmt: Stmt, operands: Sequence[Operand]) -> bool:
+    """No two iterations of a loop touch the same element of these tiles, and each touches the same one of all."""
+    places = {tuple(map(str, _place(operand))) for operand in operands}
+    variables = {str(item.var) for item in stmt.ranges} if isinstance(stmt, Loop) else set()
+    return len(places) == 1 and variables.issubset(*places)
 
 
 def _writes_all(stmt: Stmt) -> bool:

@@ -12,8 +12,8 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Kernel, Loop, Memory, Op, Operand, Scalar
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import mentioned
 
 _INFIX = {"tile.add": "+", "tile.sub": "-", "tile.mul": "*", "tile.div": "/"}
 
@@ -64,8 +64,7 @@ def _vectorised(job: Job, loop: object) -> str | None:
     dst, left = tiles
     assert isinstance(dst, Operand)
     assert isinstance(left, Operand)
-    taken = mentioned(job.located.node)
-    column = next((name for name in ("j", "d_i", "col") if name not in taken), "j")
+    (column,) = Names(job).variables(("j", "d_i", "col"), inside=[op.node])
     right = _right(args[2], item.var, column)
     if right is None or item.extent != dst.buffer.shape[0]:
         return None

@@ -6,7 +6,6 @@ version); a cast or a broadcast outside the list would run over twice its buffer
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,6 +30,7 @@ from tl2npu.kernel.model import (
 )
 from tl2npu.kernel.symbolic import const, product
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import argument, names_in
 
@@ -139,7 +139,7 @@ class _Spread:
         pair = _pair(stmt)
         assert pair is not None
         tile, vector = (operand.buffer for operand in pair)
-        i, j = _loop_names(job, stmt)
+        i, j = Names(job).variables(("i", "h_i", "row"), ("j", "d_i", "col"), inside=[stmt.node])
         parallel = job.file.names.spell("tilelang.language.Parallel", at=stmt.call.func) or "T.Parallel"
         rows, cols = (code(node) for node in tile.shape_nodes)
         element = f"{vector.name}[{i}]" if len(vector.shape) == 1 else f"{vector.name}[{i}, 0]"
@@ -288,30 +288,8 @@ def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:
     job.apply(edits)
 
 
-def _loop_names(job: Job, stmt: Op) -> tuple[str, str]:
-    """Names for the rows and columns of a loop; those of other element-wise loops may be used again."""
-    inner = {
-        name.value
-        for loop in job.kernel.walk()
-        if isinstance(loop, Loop) and loop.kind == "parallel" and isinstance(loop.node, cst.For)
-        for name in names_in(loop.node.target)
-    }
-    around = {r.name for loop in _around(job.kernel, stmt) for r in loop.ranges}
-    counts = Counter(name.value for name in names_in(job.located.node))
-    for loop in job.kernel.walk():
-        if isinstance(loop, Loop) and loop.kind == "parallel":
-            counts.subtract(name.value for name in names_in(loop.node) if name.value in inner)
-    taken = {name for name, count in counts.items() if count > 0} | around
-    return _free(("i", "h_i", "row"), taken), _free(("j", "d_i", "col"), taken)
-
-
 def _around(kernel: Kernel, stmt: Stmt) -> list[Loop]:
     return [p for s, parents in walk_with_parents(kernel.body) if s is stmt for p in parents if isinstance(p, Loop)]
-
-
-def _free(names: Sequence[str], taken: set[str]) -> str:
-    numbered = (f"{names[-1]}_{i}" for i in range(2, 1000))
-    return next(name for name in (*names, *numbered) if name not in taken)
 
 
 def drop_unused_buffers(job: Job, before: set[str]) -> None:

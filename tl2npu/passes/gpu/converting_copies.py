@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Copy, Loop, Memory, Operand
+from tl2npu.kernel.model import Copy, Memory, Operand
 from tl2npu.passes.job import Job
-from tl2npu.passes.writing.statements import parse
+from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import mentioned
 
-_AXES = ("i", "j", "k", "m")
+_AXES = ("i", "j", "k", "m", "n")
 
 
 def rewrite(job: Job) -> None:
@@ -43,22 +42,18 @@ def _differs(copy: Copy) -> bool:
 
 def _loop(job: Job, copy: Copy) -> str:
     """The copy as a loop. Raises :class:`Blocked` for regions that do not say how large they are."""
-    taken = mentioned(job.located.node)
-    taken -= {item.name for stmt in job.kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
-    around = {item.name for stmt in job.kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
-    names = [name for name in (*_AXES, *(f"axis_{n}" for n in range(9))) if name not in taken | around]
     sides = [list(_axes(copy, operand)) for operand in (copy.src, copy.dst)]
     extents = [[extent for _, extent in side if extent] for side in sides]
     if extents[0] != extents[1] or not extents[0]:
         text = f"`{code(copy.src.node)}` and `{code(copy.dst.node)}` have different shapes"
         raise Blocked("TL154", copy.node, f"{text}, but the conversion needs equal ones")
+    names = Names(job).variables(*((name,) for name in _AXES[: len(extents[0])]), inside=[copy.node])
     elements = []
     for operand, side in zip((copy.src, copy.dst), sides, strict=True):
         free = iter(names)
         parts = [_index(start, next(free) if extent else "") for start, extent in side]
         elements.append(f"{operand.buffer.name}[{', '.join(parts)}]")
-    used = names[: len(extents[0])]
-    return f"for {', '.join(used)} in T.Parallel({', '.join(extents[0])}):\n    {elements[1]} = {elements[0]}\n"
+    return f"for {', '.join(names)} in T.Parallel({', '.join(extents[0])}):\n    {elements[1]} = {elements[0]}\n"
 
 
 def _axes(copy: Copy, operand: Operand) -> Iterator[tuple[str, str]]:

@@ -109,14 +109,18 @@ class _Width:
         return isinstance(stmt, Op) and stmt.op.kind is Kind.FILL and operand.is_whole
 
     def _one_width(self) -> bool:
-        """Loops over the columns take plain columns of these tiles only, and copies between tiles take them whole."""
+        """Loops over the columns take plain columns of these tiles only, and copies between tiles take them whole.
+
+        What the padding would write to anything else would be there for all to see.
+        """
         for loop in self.nests:
-            column = str(loop.ranges[-1].var)
+            column = loop.ranges[-1].var
             for stmt, _ in walk_with_parents(loop.body):
                 for access in accesses(stmt):
-                    moving = [dim for dim in access.operand.dims or () if dim.lo.depends_on(column)]
-                    plain = len(moving) == 1 and moving[0].lo == loop.ranges[-1].var
-                    if moving and not (plain and access.operand.buffer in self.all):
+                    dims = access.operand.dims or ()
+                    moving = [dim.lo.depends_on(str(column)) for dim in dims]
+                    plain = moving[-1:] == [True] and sum(moving) == 1 and dims[-1].lo == column
+                    if (any(moving) or access.writes) and not (plain and access.operand.buffer in self.all):
                         return False
         inside = {id(stmt) for loop in self.nests for stmt, _ in walk_with_parents(loop.body)}
         for stmt in self.kernel.walk():
@@ -166,6 +170,15 @@ class _Width:
                 parts = [f"0:{extent_text(tile.buffer, axis)}" for axis in range(len(tile.buffer.shape))]
                 text = f"{tile.buffer.name}[{', '.join(parts)}]"
                 self.edits.replace(tile.node, expression(self.job, text, stmt.node))
+            elif not tile.is_whole and tile.dims is not None and tile.dims[-1].extent == self.width:
+                self._end(tile)
+
+    def _end(self, part: Operand) -> None:
+        """All columns of a part of a tile are those that it had."""
+        last = (part.dims or ())[-1].node
+        if isinstance(last, cst.Slice) and last.upper is None:
+            upper = expression(self.job, extent_text(part.buffer, -1), part.node)
+            self.edits.replace(last, last.with_changes(upper=upper))
 
     def _region(self, tensor: Operand, tile: Buffer) -> str | None:
         """The part of a tensor that a start index and the columns of a tile mean."""

@@ -30,7 +30,9 @@ def count_from_the_start(job: Job) -> None:
                     continue
                 seen.add(id(node))
                 for axis, dim in enumerate(operand.dims or ()):
-                    if dim.is_point and axis < len(operand.buffer.shape) and bounds.is_not_negative(-1 - dim.lo):
+                    if not dim.is_point or axis >= len(operand.buffer.shape) or not bounds.is_not_negative(-1 - dim.lo):
+                        continue
+                    if not bounds.is_not_negative(dim.lo):  # else its conditions never hold together
                         edits.replace(dim.node, expression(job, _text(operand, axis), dim.node))
                         text = f"rewrote the negative index `{code(dim.node)}` of `{operand.buffer.name}`"
                         job.change("TL177", node, text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 import libcst as cst
 
@@ -11,7 +12,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.imports import spelling
-from tl2npu.source.tree import mentioned, nodes_of, remembered
+from tl2npu.source.tree import mentioned, names_in, nodes_of, remembered
 
 _OPERATOR = re.compile(r"(?<![\w.])T\.([A-Za-z_][\w.]*)")
 
@@ -67,8 +68,9 @@ class Names:
     """
 
     def __init__(self, job: Job) -> None:
-        around = job.located.factory.node if job.located.factory else job.located.node
-        self._taken = mentioned(around)
+        self._job = job
+        self._around = job.located.factory.node if job.located.factory else job.located.node
+        self._taken = mentioned(self._around)
         for statement in job.module.body:
             self._taken |= assigned_names(statement)
             if isinstance(statement, cst.SimpleStatementLine):
@@ -80,6 +82,28 @@ class Names:
         self._taken.add(found)
         return found
 
+    def variables(self, *wishes: Sequence[str], inside: Iterable[cst.CSTNode]) -> list[str]:
+        """Names for the variables of a loop that stands at the nodes ``inside``, the first one possible of each kind.
+
+        The variables of other loops may be used again: what means nothing else, and is no loop's around the new one.
+        """
+        index = self._job.file.index
+        around = {name for node in inside for above in index.ancestors(node) for name in _variables(above)}
+        found: list[str] = []
+        for kinds in wishes:
+            again = (name for name in kinds if name in self._of_loops - around or name not in self._taken)
+            found.append(next((name for name in again if name not in found), "") or self.fresh(*kinds))
+            self._taken.add(found[-1])
+        self._of_loops |= {*found}
+        return found
+
+    @cached_property
+    def _of_loops(self) -> set[str]:
+        """Names that are variables of loops wherever the factory has them."""
+        loops = nodes_of(self._job.located.node.body, cst.For)
+        own = {id(name): name.value for loop in loops for name in names_in(loop) if name.value in _variables(loop)}
+        return set(own.values()) - {name.value for name in names_in(self._around) if id(name) not in own}
+
     def _candidates(self, wishes: Iterable[str]) -> Iterator[str]:
         last = ""
         for last in wishes:
@@ -90,3 +114,7 @@ class Names:
             if f"{last}_{number}" not in self._taken:
                 yield f"{last}_{number}"
             number += 1
+
+
+def _variables(loop: cst.CSTNode) -> set[str]:
+    return mentioned(loop.target) if isinstance(loop, cst.For) else set()

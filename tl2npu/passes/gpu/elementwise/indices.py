@@ -56,13 +56,15 @@ def tile(temporaries: Temporaries, extents: tuple[str, str], sign: str) -> str:
     index = vector(temporaries, axis[0], "float32", axis[1])
     wish = {"-": "column_minus_row", "+": "column_plus_row", "c": "column_indices", "r": "row_indices"}[sign]
     name = temporaries.tile(extents, "float32", wish, keep=True)
+    row, column = temporaries.variables()
     if sign in ("+", "-"):
-        temporaries.prelude.append(moved_rows(name, "i", rows, index, sign))
+        temporaries.prelude.append(moved_rows(name, row, rows, index, sign))
     elif sign == "r" and rows == "1":  # one row is not spread (facts 11), and its number is 0
         temporaries.prelude.append(f"T.tile.fill({name}, 0.0)")
     else:
-        element = f"{index}[{'i' if sign == 'r' else 'j'}]"
-        temporaries.prelude.append(f"for i, j in T.Parallel({rows}, {columns}):\n    {name}[i, j] = {element}")
+        element = f"{index}[{row if sign == 'r' else column}]"
+        head = f"for {row}, {column} in T.Parallel({rows}, {columns}):"
+        temporaries.prelude.append(f"{head}\n    {name}[{row}, {column}] = {element}")
     temporaries.shared[key] = name
     return name
 

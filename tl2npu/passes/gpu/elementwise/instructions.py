@@ -104,7 +104,11 @@ class Instructions(OneType):
             self.emit(place, binary("+", place.load, value))
             return
         if value.span is Span.OTHER:
-            self.gather(value, place)
+            vector = self.picked(value)
+            if vector is not None:
+                self.move(vector, place, None)
+            else:
+                self.gather(value, place)
             return
         if not place.on_chip:
             self.emit(place, value, is_source(value, item))
@@ -262,7 +266,7 @@ class Instructions(OneType):
             return
         self.note("TL152")
         (arg,) = value.args
-        source = self.tile_operand(arg, None, rest) if not self.is_tile(arg) else self.region(arg)
+        source = self.tile_operand(replace(arg, dtype=arg.dtype or place.dtype), None, rest)
         if source == place.name:
             source = self.take(place.dtype, place.name)
             self.copy(place.name, source)
@@ -331,6 +335,7 @@ class Instructions(OneType):
             self.emit(place, binary("*", where.load, where.load))
             return
         self.note("TL152")
-        left = self.tile_operand(base, None, rest)
-        right = self.tile_operand(replace(exponent, dtype=exponent.dtype or value.dtype), None, rest | {left})
+        dtype = value.dtype or place.dtype
+        left = self.tile_operand(replace(base, dtype=base.dtype or dtype), None, rest)
+        right = self.tile_operand(replace(exponent, dtype=exponent.dtype or dtype), None, rest | {left})
         self.line(f"T.tile.pow({place.name}, {left}, {right})")

@@ -177,7 +177,8 @@ class Legality(Instructions):
             self.note("TL148")
             return self.hoist(value, place, rest)
         if value.span is Span.OTHER:
-            return self.hoist(value, place, rest)
+            vector = self.picked(value)
+            return vector if vector is not None else self.hoist(value, place, rest)
         return value
 
     def legal_number(self, value: Expr, dtype: str) -> Expr:
@@ -249,6 +250,12 @@ class Legality(Instructions):
         name = self.vector(rows.text, value, dtype, "rows")
         self.along(rows_only(self.nest), value, name, dtype)
         return Expr("load", name, (), dtype, text=f"{name}[{rows.name}]", span=Span.ROW, axes=_ROWS)
+
+    def picked(self, value: Expr) -> Expr | None:
+        """Elements in another order that change along one of two axes only: once, into a vector."""
+        if self.nest.rows is None or len(value.axes) != 1:
+            return None
+        return self.row_value(value) if value.axes == _ROWS else self.column_value(value)
 
     def is_single_row(self, value: Expr) -> bool:
         """A function of the only row: a loop over one row is none, and the compiler has no functions of scalars."""

@@ -64,10 +64,20 @@ class Lowering(Legality):
             self.irregular(item, target)
             return
         place = place_of(target, self.nest)
+        if self.reading.meets_others(item.value, target):
+            whole = self.prepared(without_guarded_reads(self, item.value, None) or item.value, place.dtype)
+            self.move(self.beside(whole, target), place, None)
+            return
         value = without_guarded_reads(self, item.value, place)
         if value is not None:
             value = self.prepared(value, place.dtype)
             self.materialise(self.shared_casts(value), place, _NOTHING, item)
+
+    def beside(self, value: Expr, target: Expr) -> Expr:
+        """A value in a tile of its own, of the type of its destination."""
+        tile = self.tile_place(self.take(target.dtype, target.name), target.dtype)
+        self.materialise(self.shared_casts(value), tile, _NOTHING)
+        return tile.load
 
     def shared_casts(self, value: Expr) -> Expr:
         """Elements that are converted to one type more than once are converted before."""
@@ -97,17 +107,15 @@ class Lowering(Legality):
 
     def irregular(self, item: Put, target: Expr) -> None:
         """A store to something else than ``x[i, j]``: computed in a tile, then stored element by element."""
-        if not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
+        own = target.load is not None and any(load.buffer is target.load.buffer for load in target.load.loads)
+        if own or not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
             raise Blocked("TL151", self.stmt.node, f"this store to `{show(target)}` cannot be vectorised")
         value = self.prepared(without_guarded_reads(self, item.value, None) or item.value, target.dtype)
-        if value.kind == "load" and value.dtype == target.dtype:
-            source = value
-        else:
-            tile = self.tile_place(self.take(target.dtype, self.wish()), target.dtype)
-            self.materialise(self.shared_casts(value), tile, _NOTHING)
-            source = tile.load
+        plain = value.kind == "load" and value.dtype == target.dtype
+        if not plain or self.reading.meets_others(value, target):
+            value = self.beside(value, target)
         self.slow()
-        self.one_by_one(f"{show(target)} = {show(source)}")
+        self.one_by_one(f"{show(target)} = {show(value)}")
 
 
 def _converted(value: Expr) -> Expr | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tl2npu.kernel import element_types
 from tl2npu.passes.gpu.elementwise.reading import rebuilt
@@ -43,6 +44,8 @@ class OneType(Work):
         found = self.algebra.simplify(self.unified(value, dtype))
         for name in sorted(self.algebra.seen):
             self.note(name)
+        if target != dtype and not found.dtype and found.args:
+            found = replace(found, dtype=dtype)  # of indices and numbers only
         if target != dtype and found.kind not in ("load", "number") and element_types.plain(target) != dtype:
             found = cast(target, self.temporaries.dtype_text(target), found)
         return found

@@ -131,6 +131,10 @@ class Temporaries:
         """A new name."""
         return self._names.fresh(*wishes)
 
+    def variables(self) -> list[str]:
+        """The variables of a loop over rows and columns in the prelude."""
+        return self._names.variables(("i", "row"), ("j", "column"), inside=[self._job.kernel.launched.node.body])
+
     def tile(
         self,
         extents: tuple[str, ...],

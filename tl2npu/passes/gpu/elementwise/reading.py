@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import cached_property, reduce
 
 import libcst as cst
 
@@ -14,6 +14,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory import alignment
 from tl2npu.kernel.model import Let, Loop, Memory, Operand
 from tl2npu.kernel.ranges.bounds import Bounds
+from tl2npu.kernel.ranges.iterations import may_meet
 from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import functions, truths
@@ -65,7 +66,6 @@ class Reading:
         self._late = job.late
         self._judge = job.judge
         self._kernel = job.kernel
-        self._reach: Bounds | None = None
         self._integers = self._given_integers()
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
         others: set[str] = set()
@@ -93,10 +93,22 @@ class Reading:
 
     def lies_inside(self, operand: Operand) -> bool:
         """True if an element of a tile lies inside of it, for every iteration of the nest."""
-        if self._reach is None:
-            inner = self.nest.loops[-1]
-            self._reach = Reach(self._kernel, self.evaluator).bounds(parents_of(self._kernel, inner), inner)
-        return operand.buffer.memory is Memory.GM or lies_inside(self._reach, operand)
+        return operand.buffer.memory is Memory.GM or lies_inside(self.bounds, operand)
+
+    def meets_others(self, value: Expr, target: Expr) -> bool:
+        """Whether a value may read an element of its destination that another iteration writes."""
+        written = target.load
+        assert written is not None
+        reads = [part.load for part in value.loads if part.load is not None]
+        reads += [inner for load in reads for inner in load.loads]
+        variables = [axis.var for axis in (self.nest.rows, self.nest.columns) if axis is not None]
+        return any(may_meet(self.bounds, variables, variables, load, written) for load in reads)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What is known of the variables in the nest."""
+        inner = self.nest.loops[-1]
+        return Reach(self._kernel, self.evaluator).bounds(parents_of(self._kernel, inner), inner)
 
     def only_here(self, name: str) -> bool:
         """Whether a name occurs in the nest only."""
@@ -204,7 +216,7 @@ class Reading:
                 return Span.TILE
             return Span.PART if self._in_blocks(operand, rows.extent) else Span.OTHER
         assert rows is not None
-        return Span.ROW
+        return Span.ROW if _offset(lows[which["r"]], rows) is not None else Span.OTHER
 
     def _in_blocks(self, operand: Operand, rows: Sym | None) -> bool:
         """False for elements of UB that no instruction takes as they lie (TL700)."""

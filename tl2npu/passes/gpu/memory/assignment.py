@@ -118,7 +118,7 @@ class Assignment:
             self.job.change("TL133", at, f"`{buffer.name}` is copied to the vector cores")
         else:
             rank = len(buffer.shape)
-            index = ", ".join(_indices(self.job, rank))
+            index = ", ".join(self.names.variables(*_wishes(self.job, rank), inside=[at]))
             extents = ", ".join(code(node) for node in buffer.shape_nodes)
             lines = self._lines(
                 f"T.copy({l0c}, {part})\nfor {index} in T.Parallel({extents}):\n"
@@ -293,9 +293,9 @@ def _call_with(copy: Copy, old: Buffer, new: str) -> str:
     return f"T.copy({', '.join(args)})"
 
 
-def _indices(job: Job, rank: int) -> Sequence[str]:
+def _wishes(job: Job, rank: int) -> Sequence[tuple[str, ...]]:
     """Loop variables as the kernel calls them."""
     for stmt in job.kernel.walk():
         if isinstance(stmt, Loop) and stmt.kind == "parallel" and len(stmt.ranges) == rank:
-            return [item.name for item in stmt.ranges]
-    return ["i", "j", "k"][:rank] if rank <= 3 else [f"i{n}" for n in range(rank)]
+            return [(item.name,) for item in stmt.ranges]
+    return [("i",), ("j",), ("k",)][:rank] if rank <= 3 else [(f"i{n}",) for n in range(rank)]

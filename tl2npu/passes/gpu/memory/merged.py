@@ -22,7 +22,6 @@ from tl2npu.kernel.model import (
     Loop,
     Memory,
     Op,
-    Opaque,
     Operand,
     Stmt,
     Store,
@@ -187,7 +186,7 @@ class _Tiles:
             return False
         if {one, other} & self._live.unwritten or self._live.conflicts(one, other, self._gone):
             return False
-        if not all(self._in_order(stmt, one, other) for stmt in self._stmts):
+        if not all(self._in_place(stmt, one, other) for stmt in self._stmts):
             return False
         return self._passes(one, other) and self._passes(other, one)
 
@@ -225,24 +224,17 @@ class _Tiles:
         stmt = self._stmts[number]
         return not isinstance(stmt, Copy) and {tile, other} <= {access.operand.buffer for access in accesses(stmt)}
 
-    def _in_order(self, stmt: Stmt, one: Buffer, other: Buffer) -> bool:
-        """In a statement, or a loop that liveness takes for one, the old value is read before the new one is there."""
-        found = [(n, a) for n, part in _parts(stmt) for a in accesses(part) if a.operand.buffer in (one, other)]
-        if len({access.operand.buffer for _, access in found}) < 2:
+    def _in_place(self, stmt: Stmt, one: Buffer, other: Buffer) -> bool:
+        """A statement may write one of two tiles where it reads the other one; of stores liveness knows."""
+        found = [access for access in accesses(stmt) if access.operand.buffer in (one, other)]
+        if len({access.operand.buffer for access in found}) < 2:
             return True
+        if len({access.operand.buffer for access in found if access.reads}) > 1:
+            return False
         if isinstance(stmt, Copy):
             return stmt.src.is_whole and stmt.dst.is_whole and not stmt.options and not self._parts_loops(stmt)
-        whole = all(access.operand.is_whole and not access.element for _, access in found)
-        if isinstance(stmt, Op) and not (whole and _by_element(stmt)):
-            return False
-        if isinstance(stmt, Opaque) or len({_index(access.operand) for _, access in found}) > 1:
-            return False
-        old, new = sorted((one, other), key=lambda tile: [n for n, a in found if a.operand.buffer is tile][-1])
-        end = max(n for n, access in found if access.operand.buffer is old)
-        later = [(n, access) for n, access in found if access.operand.buffer is new]
-        if any(n < end or (n == end and access.reads) for n, access in later):
-            return False
-        return later[0][0] > end or not any(n == end and a.writes and a.operand.buffer is old for n, a in found)
+        whole = all(access.operand.is_whole and not access.element for access in found)
+        return isinstance(stmt, Store) or (isinstance(stmt, Op) and whole and _by_element(stmt))
 
     def _parts_loops(self, copy: Copy) -> bool:
         """Without the copy a loop would hold a loop over a vector and nothing else, which goes wrong (TL888)."""
@@ -251,13 +243,6 @@ class _Tiles:
                 rest = [stmt for stmt in loop.body if stmt is not copy]
                 return len(rest) == 1 and isinstance(rest[0], Loop) and len(rest[0].ranges) == 1
         return False
-
-
-def _parts(stmt: Stmt) -> list[tuple[int, Stmt]]:
-    """The statements of a loop that has only such as store, else the statement itself."""
-    if isinstance(stmt, Loop) and all(isinstance(inner, (Store, Op)) for inner in stmt.body):
-        return list(enumerate(stmt.body))
-    return [(0, stmt)]
 
 
 def _by_element(op: Op) -> bool:
@@ -283,11 +268,6 @@ def _same_load(one: Copy, other: Copy) -> bool:
 
 def _sized(operand: Operand) -> Iterator[tuple[Dim, Sym]]:
     return zip(operand.dims or (), operand.buffer.shape, strict=False)
-
-
-def _index(operand: Operand) -> tuple[object, ...] | None:
-    dims = operand.dims
-    return None if dims is None else tuple((str(dim.lo), str(dim.extent), dim.is_point) for dim in dims)
 
 
 def _copies(stmt: Stmt, source: Memory, target: Memory) -> bool:

@@ -21,7 +21,6 @@ from tl2npu.passes.npuir.to_gpu_like.scratch import is_scratch
 from tl2npu.passes.writing.numbers import number_type
 from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import mentioned
 from tl2npu.tile.expr import Call, Const, walk
 from tl2npu.tile.meaning import formula, meaning
 
@@ -267,11 +266,7 @@ def _has_lines_above(job: Job, stmt: Op) -> bool:
 
 def _free_variables(job: Job) -> tuple[str, ...]:
     """Names for the loops: ``i`` and ``j`` where they mean nothing else than the variable of such a loop."""
-    around = job.located.factory.node if job.located.factory else job.located.node
-    taken = mentioned(around)
-    parallel = [loop for loop in job.kernel.walk() if isinstance(loop, Loop) and loop.kind == "parallel"]
-    others = [loop for loop in job.kernel.walk() if isinstance(loop, Loop) and loop.kind != "parallel"]
-    bound = {item.name for loop in parallel for item in loop.ranges} - {i.name for loop in others for i in loop.ranges}
-    names = Names(job)
     wishes = zip(_VARIABLES, _OTHERS, strict=True)
-    return tuple(name if name not in taken or name in bound else names.fresh(other) for name, other in wishes)
+    loops = [loop.node for loop in job.kernel.walk() if isinstance(loop, Loop) and loop.kind != "parallel"]
+    inside = [loop.body for loop in loops if isinstance(loop, cst.For)]
+    return tuple(Names(job).variables(*wishes, inside=inside))

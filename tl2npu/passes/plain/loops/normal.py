@@ -16,11 +16,13 @@ from tl2npu.kernel.expressions import code, unparenthesised
 from tl2npu.kernel.model import Branch, Loop, Stmt
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.loops.axes import MOST_AXES
 from tl2npu.passes.plain.loops.continues import drop_continues
 from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
 from tl2npu.passes.plain.loops.narrow import narrow
 from tl2npu.passes.plain.loops.nests import untangle
+from tl2npu.passes.plain.loops.old_values import keep
 from tl2npu.passes.plain.loops.versions import separate
 from tl2npu.passes.plain.types.names import STRINGS
 from tl2npu.passes.rounds import until_settled
@@ -47,6 +49,7 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     _plain_assignments(job)
     _conditional_values(job)
     _steps(job)
+    keep(job, MOST_AXES if nests else 0)
     if nests:
         flatten(job)
         untangle(job)
