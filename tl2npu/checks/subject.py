@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -44,6 +44,11 @@ DEFAULT_TARGET = "ascendc"
 PTO = "pto"
 MOST_VALUES = 16
 """So many of the known ways to call a factory are looked at everywhere; the capacity check looks at all."""
+
+
+def some(values: Sequence[Values]) -> tuple[Values, ...]:
+    """Of more than :data:`MOST_VALUES` some, evenly."""
+    return tuple(values[:: -(-len(values) // MOST_VALUES)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,8 +227,7 @@ class Subject:
 
         Of more than :data:`MOST_VALUES` some, evenly: TL740 says so.
         """
-        found = self.every_value
-        return tuple(found[:: -(-len(found) // MOST_VALUES)])
+        return some(self.every_value)
 
     @cached_property
     def every_value(self) -> list[Values]:
@@ -236,10 +240,10 @@ class Subject:
 
     @cached_property
     def shown(self) -> list[Values]:
-        """The same with the sizes of tensors that the file makes: what happens when it runs as it is."""
+        """The integers of each known way to call the factory, also with the sizes of tensors that the file makes."""
         every = callers_of(self.file, self.located, shapes=True)
         found = [caller.values for caller in every if not self.even or self._takes_arm(caller)]
-        return found[:: -(-len(found) // MOST_VALUES)] if found else list(self.values)
+        return [values for n, values in enumerate(found) if values not in found[:n]] or [every[0].unknown.values]
 
     @cached_property
     def callers(self) -> tuple[Caller, ...]:

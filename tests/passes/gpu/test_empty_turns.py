@@ -91,3 +91,13 @@ def test_what_the_file_itself_does_is_an_error() -> None:
     for rows, disposition in ((70, "refused"), (128, "migrated")):
         result = result_of(text(body) + run.format(rows))
         assert [kernel.disposition for kernel in result.kernels] == [disposition], rows
+
+
+def test_a_sum_that_may_start_behind_the_end_stays() -> None:
+    """A block that leaves out its first turn would never start its sum."""
+    body = SPELLINGS["one loop"].replace("i * 32", "bx * 128 + 64 + i * 32").replace("T.ceildiv(n, 64) * 2", "2")
+    body = body.replace("T.copy(c, C)", "T.copy(c, C[bx * 32, 0])")
+    params = PARAMS.replace('(32, 16), "float32"', '(n, 16), "float32"')
+    result = result_of(text(body, params).replace("T.Kernel(1,", "T.Kernel(T.ceildiv(n, 128),"))
+    assert "TL885" in {d.code for d in result.diagnostics}
+    assert " < n:" not in (result.new_text or "")

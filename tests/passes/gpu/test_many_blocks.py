@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -117,3 +119,19 @@ def test_a_loop_that_would_race_is_an_assertion_where_nothing_limits_the_rows() 
     assert result.new_text is not None
     assert '    assert M <= 65535, "a launch has at most 65,535 blocks"\n' in result.new_text
     assert "for task" not in result.new_text
+
+
+VID = (Path(__file__).parents[3] / "fixtures/vid/softmax_rows/before.py").read_text(encoding="utf-8")
+
+
+def test_a_kernel_of_an_npu_that_asks_for_too_many() -> None:
+    """120 rows of 64, in 30 blocks of 4: a loop of two turns for six of the 24 cores."""
+    before = VID.partition("\nif __name__")[0].replace("import torch\n", "")
+    assert "for task" not in (result_of(before + "kernel = softmax(65535 * 32, 256, 32)\n").new_text or "")
+    new = by_tasks(before + "kernel = softmax(65536 * 32, 256, 32)\n")
+    x = np.random.default_rng(3).standard_normal((120, 64)).astype(np.float32)
+    right = np.exp(x - x.max(axis=1, keepdims=True))
+    right /= right.sum(axis=1, keepdims=True)
+    for reading in (IDEAL, ACTUAL):
+        found = run(new, {"X": x}, "softmax", (120, 64, 4), reading)
+        np.testing.assert_allclose(found["Y"], right, 1e-4, 1e-5)

@@ -12,7 +12,7 @@ import libcst as cst
 
 from tl2npu.checks.memory_plan.capacity import Needs, Overflow
 from tl2npu.checks.subject import Subject
-from tl2npu.kernel.factories.callers import Caller, callers_of
+from tl2npu.kernel.factories.callers import Caller
 from tl2npu.source.tree import calls_in, nodes_of
 
 _LENGTHS = (4096, 8192, 16_384)
@@ -44,7 +44,7 @@ def limits(subject: Subject, needs: Needs, caller: Caller) -> Iterator[Limit]:
             return next(needs.overflows(sizes, caller.words), None)
 
         lengths = (length for length in _LENGTHS if overflow(length) is not None)
-        if all(size is not None and overflow(size) is None for size in _shown(subject, name)):
+        if all(size is not None and overflow(size) is None for size in (values.get(name) for values in subject.shown)):
             continue
         if overflow(_SHORT) is not None or (high := next(lengths, None)) is None:
             continue
@@ -54,11 +54,6 @@ def limits(subject: Subject, needs: Needs, caller: Caller) -> Iterator[Limit]:
             low, high = (middle, high) if overflow(middle) is None else (low, middle)
         assert found is not None
         yield Limit(name, low, found, len(names) > 1)
-
-
-def _shown(subject: Subject, name: str) -> list[int | None]:
-    """What tensors that the file makes give a size, for each call."""
-    return [caller.values.get(name) for caller in callers_of(subject.file, subject.located, shapes=True)]
 
 
 def _extents(subject: Subject) -> frozenset[str]:

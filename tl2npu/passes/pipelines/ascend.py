@@ -27,6 +27,7 @@ from tl2npu.passes.ascend import (
 from tl2npu.passes.ascend.mma import products as mma_products
 from tl2npu.passes.ascend.mma import slots as mma_slots
 from tl2npu.passes.gpu.element_copies import calls
+from tl2npu.passes.gpu.launch import persistent
 from tl2npu.passes.host import parameters, pass_configs, signature
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, unused
@@ -56,6 +57,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
     compared_types.convert(job)
     arguments.make_legal(job)
     allocations.infer_allocations(job)
+    persistent.limit(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
     if staged:

@@ -92,8 +92,10 @@ def _begins_inside(product: Op, low: Sym, extent: Sym, bounds: Bounds, parents: 
     if init is None or (isinstance(init, Scalar) and init.sym.is_zero):
         return True
     node = init.node if isinstance(init, Scalar) else None
-    test = node.comparisons[0] if isinstance(node, cst.Comparison) and len(node.comparisons) == 1 else None
-    if node is None or test is None or not isinstance(test.operator, cst.Equal) or code(test.comparator) != "0":
+    if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+        return False
+    test = node.comparisons[0]
+    if not isinstance(test.operator, cst.Equal) or code(test.comparator) != "0":
         return False
     counters = {item.name: item for p in parents if isinstance(p, Loop) for item in p.ranges if item.start.is_zero}
     first = {part.strip() for part in code(node.left).strip("()").split("+")}

@@ -16,6 +16,7 @@ from tl2npu.devices import DEVICES, MOST_BLOCKS
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.blocks import asked_for
+from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.model import Alloc, Copy, Launch, Side
 from tl2npu.kernel.symbolic import Var
 from tl2npu.passes.gpu.launch.grid import is_outside
@@ -38,7 +39,7 @@ def loop_over_tasks(job: Job) -> None:
         text = f"the number of blocks is known at run time only: wrote a persistent loop for {cores} cores"
         job.change("TL128", launch.node, text)
         return
-    asked = asked_for(job.file, job.located, launch)
+    asked = _asked(job, launch)
     most = max((tasks for tasks in asked if tasks is not None), default=0)
     tasks, limit = code(_grid(launch)), f"a launch has at most {MOST_BLOCKS:,}"
     unlimited = None in asked and most <= MOST_BLOCKS and _is_rows(job, launch)
@@ -51,15 +52,35 @@ def loop_over_tasks(job: Job) -> None:
     else:
         return
     if job.loops and _may_loop(job, launch):
-        text = f"wrote a loop over `{tasks}` tasks in a block for each core"
-        if why:
-            job.note("TL620", launch.node, why + text, "info", done=True)
-        _write(job, launch, _blocks(job, launch, cores))
-        job.has_looped = True
-        job.change("TL620", launch.node, text)
+        _tell_and_write(job, launch, cores, why)
     elif unlimited and is_outside(job, _grid(launch)):
         job.note("TL620", launch.node, f"{why}wrote an assertion", "info", done=True)
         constants.define(job, [f'assert {tasks} <= {MOST_BLOCKS}, "{limit} blocks"'])
+
+
+def _asked(job: Job, launch: Launch) -> list[int | None]:
+    """How many blocks each known call of the factory asks for."""
+    return asked_for(launch, (caller.values for caller in callers_of(job.file, job.located, shapes=True)))
+
+
+def limit(job: Job) -> None:
+    """The same for kernels that were written for an NPU, only where a known call asks for too many blocks."""
+    launch = job.kernel.launch
+    if launch is None or not job.loops or not launch.names or launch.names[0] == "_" or len(launch.grid) != 1:
+        return
+    most = max((tasks for tasks in _asked(job, launch) if tasks is not None), default=0)
+    if most > MOST_BLOCKS and _may_loop(job, launch):
+        cores = DEVICES[job.options.device].cube_cores or _USUAL_CORES
+        _tell_and_write(job, launch, cores, f"{most:,} blocks, and a launch has at most {MOST_BLOCKS:,}: ")
+
+
+def _tell_and_write(job: Job, launch: Launch, cores: int, why: str) -> None:
+    text = f"wrote a loop over `{code(_grid(launch))}` tasks in a block for each core"
+    if why:
+        job.note("TL620", launch.node, why + text, "info", done=True)
+    _write(job, launch, _blocks(job, launch, cores))
+    job.has_looped = True
+    job.change("TL620", launch.node, text)
 
 
 def _blocks(job: Job, launch: Launch, cores: int) -> str:
