@@ -287,6 +287,25 @@ kernel = gemm_gelu(1024, 1024, 1024, 128, 128, 32)
 """
 
 
+TRITON = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def twice(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2.0, mask=at < n)
+
+
+def double(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    n = x.numel()
+    twice[(triton.cdiv(n, 65536),)](x, y, n, BLOCK=65536)
+    return y
+"""
+
+
 def verdicts(name: str, *options: str) -> tuple[str, list[str], int, list[str], int]:
     """What migrate and check make of a file: the verdict, the errors of both, the exit codes."""
     done = call("migrate", name, "-o", "new.py", "--no-cache", "--report", "m.json", "--report", "m.html", *options)
@@ -317,6 +336,10 @@ def test_one_kernel_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert verdicts("fits.py") == ("migrated", [], 0, [], 0)
     file("small.py", GEMM_GELU.replace("block_K):\n", "block_K=32):\n").replace("128, 128, 32)", "256, 128)"))
     assert verdicts("small.py") == ("migrated with errors", ["TL801"], 1, ["TL801"], 1)
+    file("t.py", TRITON)
+    assert verdicts("t.py") == ("migrated with errors", ["TL801"], 1, ["TL801"], 1)
+    assert "  t.py:7:1 error TL801 " in call("migrate", "--check", "t.py", "-q").stdout
+    assert verdicts("t.py", "--unsafe") == ("migrated", [], 0, [], 0)
     extra = "from tilelang.intrinsics import make_mma_swizzle_layout\nfrom tilelang.tools import cuda\n"
     file("host.py", extra + GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)") + "print(cuda)\n")
     word, errors, code, wrong, checked = verdicts("host.py")

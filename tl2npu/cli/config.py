@@ -56,7 +56,8 @@ def _validate(paths: list[Path], style: str) -> None:
     from tl2npu.project.cache_folder import CacheError, cache_directory
 
     start = common_directory(paths)
-    file, problems = None, []
+    file: Path | None = None
+    problems: list[str] = []
     try:
         file, table = find_table(start)
         if file is not None:

@@ -173,7 +173,7 @@ def _result(path: str, old: str, done: FileResult, translated: Translated, homes
     for item in done.diagnostics:
         if item.kernel in others or item.line in same:
             diagnostics.append(replace(item, line=same.get(item.line, 1)))
-        elif item.severity == "warning" or item.code in _ALSO:
+        elif item.severity != "info" or item.code in _ALSO:
             diagnostics.append(homes.moved(item))
     changes = [replace(item, line=same.get(item.line, 1)) for item in done.changes if item.kernel in others]
     for outcome in translated.kernels:
@@ -219,13 +219,14 @@ class _Homes:
 
     def of(self, line: int) -> str | None:
         """The Triton kernel; None for a line of something else."""
-        for first, last, name in self._functions:
-            if first <= line <= last:
-                stem, _, number = name.rpartition("_")
-                return name if name in self.lines else stem if number.isdigit() and stem in self.lines else None
-        return None
+        return next((self._known(name) for first, last, name in self._functions if first <= line <= last), None)
+
+    def _known(self, factory: str) -> str | None:
+        """The Triton kernel that became a factory of this name, perhaps with a number."""
+        stem, _, number = factory.rpartition("_")
+        return factory if factory in self.lines else stem if number.isdigit() and stem in self.lines else None
 
     def moved(self, item: Diagnostic) -> Diagnostic:
         """A finding at a line of the translation, at the kernel's line in the Triton file."""
-        name = self.of(item.line)
+        name = self.of(item.line) or self._known((item.kernel or "").partition(".")[0])  # it may be at a launch
         return replace(item, line=self.lines.get(name or "", 1), column=1, end_line=None, kernel=name)
