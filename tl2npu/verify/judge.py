@@ -161,7 +161,20 @@ def concluded(
     if settings.check is not None:
         limits = limits_of(old, new, settings.check, by_name, findings.comparisons)
     alike = [place for place in kernels if place not in by_name.values() and place not in idle]
-    return judged(result, findings, by_name, limits, wanted, alike, left)
+    found = judged(result, findings, by_name, limits, wanted, alike, left)
+    return _without_given_advice(found) if settings.calls else found
+
+
+def _without_given_advice(result: VerifyResult) -> VerifyResult:
+    """``--args`` was given: it may be given once more for a kernel that was not called, and helps no other."""
+
+    def advised(item: Diagnostic) -> Diagnostic:
+        if item.code != UNVERIFIED or item.help != CODES[UNVERIFIED].remedy:
+            return item
+        idle = item.message.endswith(f"was not verified: {_NEVER} {_TO_BE[result.backend]}")
+        return replace(item, help="give a call of its factory, too: `--args` can be repeated" if idle else "")
+
+    return replace(result, diagnostics=tuple(map(advised, result.diagnostics)))
 
 
 def _idle(kernels: Sequence[Place], findings: Findings) -> list[Place]:
@@ -177,7 +190,8 @@ def _idle(kernels: Sequence[Place], findings: Findings) -> list[Place]:
 
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
 _STOOD_IN_FOR = ("tilelang", "tvm")
-_IDLE = "it was never launched, only another kernel of the same name"
+_NEVER = "it was never"
+_IDLE = f"{_NEVER} launched, only another kernel of the same name"
 _TO_BE = {"compile": "compiled", "sim": "launched", "npu": "launched", "camodel": "launched"}
 _UNROUNDED = "agrees with the old kernel if its intermediate rounding to 16 bits is left out"
 
@@ -347,7 +361,7 @@ class _Faults:
             why = "old and new agree" if proof.max_error is not None else "the compiler accepts it"
             return KernelVerdict(place.name, place.line, "verified", why, proof)
         what = "compared" if place.name in findings.launched else _TO_BE[backend]
-        why = f"it was never {what}{': ' + self.general[0] if self.general else ''}"
+        why = f"{_NEVER} {what}{': ' + self.general[0] if self.general else ''}"
         return KernelVerdict(place.name, place.line, "not verified", why)
 
 
