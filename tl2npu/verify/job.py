@@ -52,7 +52,7 @@ from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
 from tl2npu.verify.naming import call_of, file_of, line_of, name_of
 from tl2npu.verify.recording import Recorder, Recording, TooLarge
-from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, same_inputs
+from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, rule_of, same_inputs
 from tl2npu.verify.seeding import seeded
 from tl2npu.verify.sessions import Observed, observe
 from tl2npu.verify.settings import Call, Counted, Reading, Settings, UsageError
@@ -438,7 +438,7 @@ def _script(job: Job, emit: Emit) -> int:
             raise
         for fault in observed.errors:
             if recording is None or not inherited(fault, recording, compiled, observed):
-                problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
+                problem(emit, rule_of(fault), f"the new kernel: {fault.message}", name, side="new")
         wrong = recording is None
         if recording is not None:
             results = layouts.by_index(compiled.kernel, recordings.copies(arrays)) if same else None

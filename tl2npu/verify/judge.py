@@ -22,6 +22,7 @@ from tl2npu.verify.settings import Settings, UsageError
 from tl2npu.verify.telling import Event
 
 UNVERIFIED, CHANGED, FAULTY, READINGS, OWN_CHECK, OVERDUE = (f"TL{n}" for n in range(906, 912))
+MEMORY = "TL801"
 
 Runner = Callable[[Job], Ended]
 
@@ -158,11 +159,17 @@ def concluded(
     for name, line in findings.launched.items():
         by_name.setdefault(name, Place(name, line, line, line))
     limits = Limits()
-    if settings.check is not None:
-        limits = limits_of(old, new, settings.check, by_name, findings.comparisons)
+    if (checked := _checked(settings)) is not None:
+        limits = limits_of(old, new, checked, by_name, findings.comparisons)
     alike = [place for place in kernels if place not in by_name.values() and place not in idle]
     found = judged(result, findings, by_name, limits, wanted, alike, left)
     return _without_given_advice(found) if settings.calls else found
+
+
+def _checked(settings: Settings) -> Options | None:
+    """The options of the check: calls that are given are judged, and not those of the file."""
+    calls = tuple(call.expression for call in settings.calls)
+    return None if settings.check is None else replace(settings.check, calls=calls)
 
 
 def _without_given_advice(result: VerifyResult) -> VerifyResult:
@@ -214,7 +221,7 @@ def _with_limits(comparison: Comparison, new: Source, settings: Settings) -> Com
     """A difference of the readings, with its likely reason: the limits of the compiler that are not kept."""
     if not any(code == READINGS for code, _ in comparison.problems):
         return comparison
-    found = reasons(comparison, new, settings.check or Options(device=settings.device))
+    found = reasons(comparison, new, _checked(settings) or Options(device=settings.device))
     said = f"; violated limits: {found}" if found else ""
     problems = tuple((code, text + said if code == READINGS else text) for code, text in comparison.problems)
     return replace(comparison, problems=problems)
@@ -259,7 +266,7 @@ def judged(
     ``alike`` are further kernels of these names, and ``idle`` those that were not launched, while one of their name
     was: that proves nothing about them.
     """
-    faults = _Faults(by_name)
+    faults = _Faults(by_name, {item.kernel for item in limits.broken if item.code == MEMORY})
     faults.of_problems(findings.problems)
     faults.of_the_old(findings.hazards)
     faults.of_comparisons(findings.comparisons)
@@ -289,11 +296,13 @@ def judged(
 class _Faults:
     """What speaks against kernels: ``first`` is the first reason of each, ``failed`` names those that are wrong.
 
-    ``general`` are reasons that belong to no kernel, as what ended a script.
+    ``general`` are reasons that belong to no kernel, as what ended a script. ``counted``: kernels whose need of memory
+    ``check`` has told.
     """
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
+    def __init__(self, places: Mapping[str, Place], counted: set[str | None]) -> None:
         self.places = places
+        self.counted = counted
         self.diagnostics: list[Diagnostic] = []
         self.first: dict[str, str] = {}
         self.failed: set[str] = set()
@@ -304,6 +313,8 @@ class _Faults:
         for event in events:
             owners = _owners(event, self.places)
             code, message = event["code"], event["message"]
+            if code == MEMORY and owners and self.counted.issuperset(owners):
+                continue
             line = self.places[owners[0]].line if owners else 1
             found = diagnostic(code, line, message, owners[0] if len(owners) == 1 else None)
             self.diagnostics.append(replace(found, help=event.get("help") or found.help))
@@ -328,6 +339,8 @@ class _Faults:
         for comparison in comparisons:
             for code, message in comparison.problems:
                 name = comparison.kernel
+                if code == MEMORY and name in self.counted:
+                    continue
                 self.first.setdefault(name, message)
                 if code not in (UNVERIFIED, OVERDUE):
                     self.failed.add(name)
