@@ -185,7 +185,9 @@ def test_a_refused_kernel_proves_nothing(folder: Path) -> None:
     (folder / "refused.py").write_text(REFUSED)
     done = call("verify", "refused.py", "--args", "share(rows=64, factor=0.5)", cwd=folder)
     assert done.returncode == 1
-    assert "share.main: not migrated" in done.stdout
+    assert "share.main: not migrated\n" in done.stdout
+    assert " error TL" in done.stdout  # why it was refused
+    assert "--args" not in done.stdout  # which was given
     assert "on the simulator; 1 not migrated, 0 launches compared" in done.stdout.split("\n")[-2]
     (folder / "both.py").write_text(SCRIPT + REFUSED)
     done = call("verify", "both.py", *CALL, cwd=folder)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.verify.support import HEAD, by_calls, codes
+from tl2npu.migration import migrate_text
+from tl2npu.options import Options
 from tl2npu.verify.drawing import FAR, Sizes, far, numbers
 from tl2npu.verify.settings import Call
 
@@ -77,3 +79,52 @@ def test_one_of_two_tensors_is_positive() -> None:
     for sign in (1, -1):
         found = numbers("float16", (64, 64), np.random.default_rng(0), FAR[0], Sizes(), sign)
         assert (np.sign(found) == sign).all()
+
+
+MASKED = (
+    HEAD
+    + """
+
+@tilelang.jit(out_idx=[2])
+def f(M, N, BM=16, BN=128):
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float32"), Mask: T.Tensor((M, N), "TYPE"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(M, BM), threads=128) as bx:
+            x = T.alloc_fragment((BM, BN), "float32")
+            k = T.alloc_fragment((BM, BN), "TYPE")
+            h = T.alloc_fragment((BM, BN), "float16")
+            m = T.alloc_fragment((BM,), "float32")
+            T.copy(X[bx * BM, 0], x)
+            T.copy(Mask[bx * BM, 0], k)
+            for i, j in T.Parallel(BM, BN):
+                h[i, j] = k[i, j]
+            for i, j in T.Parallel(BM, BN):
+                x[i, j] = T.if_then_else(h[i, j] != 0, x[i, j], -T.infinity("float32"))
+            T.reduce_max(x, m, dim=1)
+            for i, j in T.Parallel(BM, BN):
+                x[i, j] = T.exp(x[i, j] - m[i])
+            T.copy(x, Y[bx * BM, 0])
+
+    return main
+"""
+)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("rows", [10, 33, 40, 44, 47])
+def test_rows_behind_the_end_of_a_mask_do_no_harm(rows: int, dtype: str) -> None:
+    """A load of 8-bit elements leaves them as they were (the page of TL873); nothing of them is stored."""
+    old = MASKED.replace("TYPE", dtype)
+    new = migrate_text(old, "k.py", Options()).new_text or ""
+    assert "T.tile.compare" in new
+    result = by_calls(old, new, Call("f", {"M": rows, "N": 128}), draws=1)
+    assert result.ok, result.diagnostics
+
+
+def test_rows_behind_the_end_that_reach_a_row_inside() -> None:
+    """A sum over the rows of the tile has what is in them."""
+    old = MASKED.replace("TYPE", "int8").replace("T.alloc_fragment((BM,)", "T.alloc_fragment((BN,)")
+    old = old.replace("T.reduce_max(x, m, dim=1)", "T.reduce_max(x, m, dim=0)").replace("- m[i]", "- m[j]")
+    new = migrate_text(old, "k.py", Options()).new_text or ""
+    result = by_calls(old, new, Call("f", {"M": 44, "N": 128}), draws=1, check=None)
+    assert {"TL907", "TL908"} & set(codes(result))

@@ -255,7 +255,7 @@ class Subject:
     @cached_property
     def every_caller(self) -> tuple[Caller, ...]:
         """Every known way to call the factory; at least one."""
-        return callers_of(self.file, self.located)
+        return callers_of(self.file, self.located, given=self.options.calls)
 
     @cached_property
     def late(self) -> Late:

@@ -52,7 +52,8 @@ from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
 from tl2npu.verify.naming import call_of, file_of, line_of, name_of
 from tl2npu.verify.recording import Recorder, Recording, TooLarge
-from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, same_inputs
+from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, rule_of, same_inputs
+from tl2npu.verify.seeding import seeded
 from tl2npu.verify.sessions import Observed, observe
 from tl2npu.verify.settings import Call, Counted, Reading, Settings, UsageError
 from tl2npu.verify.shrink import shrunk, small_enough
@@ -296,7 +297,7 @@ def _load(job: Job, emit: Emit) -> ModuleType | None:
     name = Path(source.path).stem
     wanted = {*(call.factory for call in settings.calls), *job.factories}
     around: AbstractContextManager[set[str]] = anything_importable() if wanted else nullcontext(set())
-    with around as absent, hooked(Interpreter()):
+    with around as absent, hooked(Interpreter()), seeded(settings.seed):
         try:
             return execute(source, name, settings.script_args)
         except (Exception, SystemExit) as error:
@@ -437,7 +438,7 @@ def _script(job: Job, emit: Emit) -> int:
             raise
         for fault in observed.errors:
             if recording is None or not inherited(fault, recording, compiled, observed):
-                problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
+                problem(emit, rule_of(fault), f"the new kernel: {fault.message}", name, side="new")
         wrong = recording is None
         if recording is not None:
             results = layouts.by_index(compiled.kernel, recordings.copies(arrays)) if same else None
@@ -462,7 +463,8 @@ def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> in
     """Execute a file as ``__main__``; the exit code that Python would give."""
     main = sys.modules["__main__"]
     try:
-        execute(source, "__main__", settings.script_args)
+        with seeded(settings.seed):
+            execute(source, "__main__", settings.script_args)
     except SystemExit as stop:
         return code_of(stop)
     except SimulatorError as error:

@@ -22,6 +22,7 @@ from tl2npu.verify.settings import Settings, UsageError
 from tl2npu.verify.telling import Event
 
 UNVERIFIED, CHANGED, FAULTY, READINGS, OWN_CHECK, OVERDUE = (f"TL{n}" for n in range(906, 912))
+MEMORY = "TL801"
 
 Runner = Callable[[Job], Ended]
 
@@ -158,10 +159,29 @@ def concluded(
     for name, line in findings.launched.items():
         by_name.setdefault(name, Place(name, line, line, line))
     limits = Limits()
-    if settings.check is not None:
-        limits = limits_of(old, new, settings.check, by_name, findings.comparisons)
+    if (checked := _checked(settings)) is not None:
+        limits = limits_of(old, new, checked, by_name, findings.comparisons)
     alike = [place for place in kernels if place not in by_name.values() and place not in idle]
-    return judged(result, findings, by_name, limits, wanted, alike, left)
+    found = judged(result, findings, by_name, limits, wanted, alike, left)
+    return _without_given_advice(found) if settings.calls else found
+
+
+def _checked(settings: Settings) -> Options | None:
+    """The options of the check: calls that are given are judged, and not those of the file."""
+    calls = tuple(call.expression for call in settings.calls)
+    return None if settings.check is None else replace(settings.check, calls=calls)
+
+
+def _without_given_advice(result: VerifyResult) -> VerifyResult:
+    """``--args`` was given: it may be given once more for a kernel that was not called, and helps no other."""
+
+    def advised(item: Diagnostic) -> Diagnostic:
+        if item.code != UNVERIFIED or item.help != CODES[UNVERIFIED].remedy:
+            return item
+        idle = item.message.endswith(f"was not verified: {_NEVER} {_TO_BE[result.backend]}")
+        return replace(item, help="give a call of its factory, too: `--args` can be repeated" if idle else "")
+
+    return replace(result, diagnostics=tuple(map(advised, result.diagnostics)))
 
 
 def _idle(kernels: Sequence[Place], findings: Findings) -> list[Place]:
@@ -177,7 +197,8 @@ def _idle(kernels: Sequence[Place], findings: Findings) -> list[Place]:
 
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
 _STOOD_IN_FOR = ("tilelang", "tvm")
-_IDLE = "it was never launched, only another kernel of the same name"
+_NEVER = "it was never"
+_IDLE = f"{_NEVER} launched, only another kernel of the same name"
 _TO_BE = {"compile": "compiled", "sim": "launched", "npu": "launched", "camodel": "launched"}
 _UNROUNDED = "agrees with the old kernel if its intermediate rounding to 16 bits is left out"
 
@@ -200,7 +221,7 @@ def _with_limits(comparison: Comparison, new: Source, settings: Settings) -> Com
     """A difference of the readings, with its likely reason: the limits of the compiler that are not kept."""
     if not any(code == READINGS for code, _ in comparison.problems):
         return comparison
-    found = reasons(comparison, new, settings.check or Options(device=settings.device))
+    found = reasons(comparison, new, _checked(settings) or Options(device=settings.device))
     said = f"; violated limits: {found}" if found else ""
     problems = tuple((code, text + said if code == READINGS else text) for code, text in comparison.problems)
     return replace(comparison, problems=problems)
@@ -245,7 +266,7 @@ def judged(
     ``alike`` are further kernels of these names, and ``idle`` those that were not launched, while one of their name
     was: that proves nothing about them.
     """
-    faults = _Faults(by_name)
+    faults = _Faults(by_name, {item.kernel for item in limits.broken if item.code == MEMORY})
     faults.of_problems(findings.problems)
     faults.of_the_old(findings.hazards)
     faults.of_comparisons(findings.comparisons)
@@ -275,11 +296,13 @@ def judged(
 class _Faults:
     """What speaks against kernels: ``first`` is the first reason of each, ``failed`` names those that are wrong.
 
-    ``general`` are reasons that belong to no kernel, as what ended a script.
+    ``general`` are reasons that belong to no kernel, as what ended a script. ``counted``: kernels whose need of memory
+    ``check`` has told.
     """
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
+    def __init__(self, places: Mapping[str, Place], counted: set[str | None]) -> None:
         self.places = places
+        self.counted = counted
         self.diagnostics: list[Diagnostic] = []
         self.first: dict[str, str] = {}
         self.failed: set[str] = set()
@@ -290,6 +313,8 @@ class _Faults:
         for event in events:
             owners = _owners(event, self.places)
             code, message = event["code"], event["message"]
+            if code == MEMORY and owners and self.counted.issuperset(owners):
+                continue
             line = self.places[owners[0]].line if owners else 1
             found = diagnostic(code, line, message, owners[0] if len(owners) == 1 else None)
             self.diagnostics.append(replace(found, help=event.get("help") or found.help))
@@ -314,6 +339,8 @@ class _Faults:
         for comparison in comparisons:
             for code, message in comparison.problems:
                 name = comparison.kernel
+                if code == MEMORY and name in self.counted:
+                    continue
                 self.first.setdefault(name, message)
                 if code not in (UNVERIFIED, OVERDUE):
                     self.failed.add(name)
@@ -347,7 +374,7 @@ class _Faults:
             why = "old and new agree" if proof.max_error is not None else "the compiler accepts it"
             return KernelVerdict(place.name, place.line, "verified", why, proof)
         what = "compared" if place.name in findings.launched else _TO_BE[backend]
-        why = f"it was never {what}{': ' + self.general[0] if self.general else ''}"
+        why = f"{_NEVER} {what}{': ' + self.general[0] if self.general else ''}"
         return KernelVerdict(place.name, place.line, "not verified", why)
 
 

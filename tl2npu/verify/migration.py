@@ -18,6 +18,7 @@ from tl2npu.verify.notebooks import source_of
 from tl2npu.verify.settings import Settings
 
 _UNUSED = "TL904"
+_HELP = "let the file launch it when it is run, or use `tl2npu verify FILE --args 'factory(name=value)'`"
 
 
 def migrate_verified(
@@ -98,7 +99,8 @@ def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[Kern
         kernels.append(replace(kernel, verified=verdict.verified if verdict is not None else None))
         if kernels[-1].verified is None:
             why = verdict.reason if verdict is not None else "it was not compared"
-            found.append(diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name))
+            item = diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name)
+            found.append(replace(item, help=_HELP))
     known = {d.kernel for d in found}
     names = {v.name: k.name for k in result.kernels for v in outcome.kernels if v.line == k.line}
     found += [

@@ -31,7 +31,7 @@ from tl2npu.verify.sessions import Observed, Writers
 from tl2npu.verify.settings import Settings
 from tl2npu.verify.standards import OWN, Judgement, by_standard
 
-UNVERIFIED, CHANGED, FAULTY, READINGS = "TL906", "TL907", "TL908", "TL909"
+UNVERIFIED, CHANGED, FAULTY, READINGS, MEMORY = "TL906", "TL907", "TL908", "TL909", "TL801"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Judge:
         errors = [fault for fault in observed.errors if not inherited(fault, recording, compiled, observed)]
         if recording.draw == SIZES:  # tiles may be larger than those that were asked for
             errors = [fault for fault in errors if fault.kind != CAPACITY]
-        hazards = [(FAULTY, f"the new kernel: {fault.message}") for fault in errors]
+        hazards = [(rule_of(fault), f"the new kernel: {fault.message}") for fault in errors]
         return Outcome(layouts.by_index(compiled.kernel, named(compiled, arrays)), hazards, observed.writers)
 
     def _difference(
@@ -304,6 +304,11 @@ class Outcome:
         self.arrays = arrays
         self.problems = problems or []
         self.writers = writers
+
+
+def rule_of(fault: Fault) -> str:
+    """The rule that a hazard breaks: that of ``check`` about memory, which counts what the compiler adds as well."""
+    return MEMORY if fault.kind == CAPACITY else FAULTY
 
 
 def inherited(fault: Fault, recording: Recording, compiled: JITKernel, observed: Observed) -> bool:

@@ -205,7 +205,8 @@ def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Find
     if len(same) > 1:
         some = "" if all(e.is_certain for e in excesses) else " or may not fit"
         text = f"{len(excesses)} of {len(same)} configurations do not fit{some}: {text}"
-    rejected = isinstance(caller.node, cst.Call) and len(excesses) == len(same) and all(e.is_certain for e in excesses)
+    known = isinstance(caller.node, cst.Call) or bool(subject.options.calls)
+    rejected = known and len(excesses) == len(same) and all(e.is_certain for e in excesses)
     edits = repair(subject, needs, same, fit, tiles) if fit is not None else ()
     return Finding("TL801", caller.node, text, "warning", edits, "error" if rejected else None)
 

@@ -56,12 +56,18 @@ class Caller:
 
 
 def callers_of(
-    file: FileKernels, located: Located, *, in_turns: bool = False, shapes: bool = False
+    file: FileKernels,
+    located: Located,
+    *,
+    in_turns: bool = False,
+    shapes: bool = False,
+    given: Sequence[str] = (),
 ) -> tuple[Caller, ...]:
     """Every readable call of the factory, with every configuration of the autotuner; the defaults if there is none.
 
     ``in_turns``: a call in a loop over values that are written out counts once for each of them. ``shapes``: also with
-    the sizes of tensors that the file makes.
+    the sizes of tensors that the file makes. ``given``: calls, as text; those of the factory count in place of those
+    in the file.
     """
     module: Known = {FOLLOWED: True} if shapes else {}
     run(file.index.module.body, module, file.names)
@@ -69,13 +75,27 @@ def callers_of(
         return (Caller(located.node, {}, module, _integers(module), _words(module), module, file.names),)
     node = located.factory.node
     found: dict[tuple[object, ...], Caller] = {}
-    for place, bound in _bindings(file, node, module, in_turns=in_turns):
+    asked = [*_asked(file, node, module, given)]
+    for place, bound in asked or _bindings(file, node, module, in_turns=in_turns):
         known = _in_factory(node, bound, module, file.names)
         made = Caller(place, bound, known, _integers(known), _words(known), module, file.names)
         found.setdefault((id(place), frozenset(made.values.items()), frozenset(made.words.items())), made)
         if len(found) == LIMIT:
             break
     return tuple(found.values())
+
+
+def _asked(
+    file: FileKernels, node: cst.FunctionDef, module: Known, given: Sequence[str]
+) -> Iterator[tuple[cst.CSTNode, Known]]:
+    """What calls from outside of the file give the parameters; their place is the factory."""
+    defaults, configs = _bind_defaults(node, module, file.names), configs_of(file, node, module)
+    tuned = {name for config in configs for name in config.values}
+    for text in given:
+        call = cst.parse_expression(text)
+        args = _arguments(call, node.name.value, file.names) if isinstance(call, cst.Call) else None
+        if args is not None:
+            yield from _configured(node, defaults, _bind(node, args, tuned, module, file.names), configs)
 
 
 def _bindings(
