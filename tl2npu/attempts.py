@@ -28,6 +28,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
 from tl2npu.passes.pipelines.traits import Traits
+from tl2npu.passes.plain import arguments, compared_types
 from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.results import Diagnostic
 from tl2npu.source.edits import Edits
@@ -185,20 +186,7 @@ def _attempt(
     ``mend``: what is done to that attempt instead, for ``threads=2``. ``fork``: makes the form on
     another way. ``in_place``: macros are written out first; those of GPU kernels always are.
     """
-    job = Job(
-        start.original,
-        start.file,
-        start.key,
-        start.options,
-        start.elsewhere,
-        origin=start.origin,
-        users=start.users,
-        edited=list(start.edited),
-        notes=list(start.notes),
-        made=dict(start.made),
-        spends=start.spends,
-        _kernel=start.kernel,
-    )
+    job = _again(start)
     try:
         if in_place:
             macros.inline(job)
@@ -249,6 +237,33 @@ def _attempt(
         _repair(job, repairs)
         subject = _subject(job)
     return Attempt(form, job, subject=subject)
+
+
+def _again(start: Job) -> Job:
+    """A job of its own for the same kernel."""
+    return Job(
+        start.original,
+        start.file,
+        start.key,
+        start.options,
+        start.elsewhere,
+        origin=start.origin,
+        users=start.users,
+        edited=list(start.edited),
+        notes=list(start.notes),
+        made=dict(start.made),
+        spends=start.spends,
+        _kernel=start.kernel,
+    )
+
+
+def with_legal_arguments(start: Job) -> Job | None:
+    """A kernel in Developer mode whose comparisons and arguments get the form that the compiler takes; None if they
+    have it."""
+    job = _again(start)
+    compared_types.convert(job)
+    arguments.make_legal(job)
+    return None if job.module is start.module else job
 
 
 def _subject(job: Job) -> Subject:
