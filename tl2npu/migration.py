@@ -424,6 +424,8 @@ def _best_of(
         if not kind.is_rewritten and kind.style != "developer":
             _note_own(start, suppressions)
         if kind.style == "developer" and start.options.target == "ascendc":
+            if (job := choose.with_legal_arguments(start)) is not None:
+                return _result(job, line, kind, "migrated", "developer", "arguments that the compiler takes"), job
             return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
         if kind.style == "npuir" and start.options.target == "ascendc":
             from_npuir.refuse(start)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -153,3 +155,41 @@ def test_the_value_is_that_of_the_wider_type() -> None:
     a = np.random.default_rng(3).standard_normal((32, 64)).astype(np.float32)
     expected = a + np.where(np.arange(32)[:, None] // 8 <= 1.5, 10.0, a)
     np.testing.assert_allclose(run(new, {"A": a})["B"], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("i + i > x[i, j]", lambda x, i, j: 2 * i > x),
+        ("x[i, j] * 2.0 <= j * 3", lambda x, i, j: x * 2 <= 3 * j),
+        ("bx * 32 + i != x[i, j]", lambda x, i, j: i != x),
+        ("(i - j) * 2 < x[i, j]", lambda x, i, j: (i - j) * 2 < x),
+        ("x[i, j] >= i % 8", lambda x, i, j: x >= i % 8),
+    ],
+)
+def test_indices_beside_halves(condition: str, holds: Callable[..., np.ndarray]) -> None:
+    """Both tiles of a comparison have one type; the check tells of two."""
+    params = 'A: T.Tensor((32, 64), "float16"), B: T.Tensor((32, 64), "float16")'
+    body = f"""
+    x = T.alloc_fragment((32, 64), "float16")
+    y = T.alloc_fragment((32, 64), "float16")
+    T.copy(A[0, 0], x)
+    for i, j in T.Parallel(32, 64):
+        y[i, j] = T.if_then_else({condition}, x[i, j], 1.0)
+    T.copy(y, B[0, 0])
+    """
+    text = gpu_file(params, body, launch="T.Kernel(1, threads=128) as bx")
+    new = result_of(text).new_text
+    assert new is not None
+    assert [d for d in check_text(new, "k.py", Options()).diagnostics if d.severity == "error"] == []
+    i, j = np.arange(32)[:, None], np.arange(64)[None, :]
+    a = (np.random.default_rng(4).integers(-80, 80, (32, 64)) / 2).astype(np.float16)
+    a[:, :8] = i
+    np.testing.assert_array_equal(run(new, {"A": a})["B"], np.where(holds(a, i, j), a, np.float16(1)))
+
+
+def test_a_comparison_of_two_tiles_of_two_types_is_told() -> None:
+    lines = ["h = T.alloc_ub((64, 64), 'float16')", "m = T.alloc_ub((512,), 'uint8')", "T.copy(H, h)"]
+    text = kernel(*lines, "T.tile.compare(m, t, h, 'GT')", "T.tile.select(t, m, t, h, 'VSEL_TENSOR_TENSOR_MODE')")
+    told = [d.message for d in check_text(text, "k.py", Options()).diagnostics if d.code == "TL710"]
+    assert [message.partition(":")[0] for message in told] == ["`t` is float32 and `h` float16"] * 2

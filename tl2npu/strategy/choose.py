@@ -13,6 +13,7 @@ from tl2npu.kernel.model import Inlined
 from tl2npu.passes.gpu.launch import grid
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import Traits
+from tl2npu.passes.plain import arguments, compared_types
 from tl2npu.strategy import memory, products, rows, turns
 from tl2npu.strategy.attempt import Attempt, Case, built, judged, without_text, written
 from tl2npu.suppress import Suppressions
@@ -41,6 +42,15 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
         text = f"kept a block for each task: in a loop over tasks {why.code} {why.message}"
         by_block[-1].job.note("TL620", start.located.node, text)
     return by_block
+
+
+def with_legal_arguments(start: Job) -> Job | None:
+    """A kernel in Developer mode whose comparisons and arguments get the form that the compiler takes; None if they
+    have it."""
+    job = start.again()
+    compared_types.convert(job)
+    arguments.make_legal(job)
+    return None if job.module is start.module else job
 
 
 def _authors(case: Case) -> list[Attempt]:

@@ -12,6 +12,7 @@ from tl2npu.checks.operators.vector_form import ParallelStore, parallel_stores
 from tl2npu.checks.row_split.split import is_element
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import element_types
+from tl2npu.kernel.bfloat_scalars import converted
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Scalar
 
@@ -38,6 +39,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _operator(subject, stmt)
     for store in parallel_stores(subject):
         yield from _store(subject, store)
+    yield from _scalars(subject)
 
 
 def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
@@ -87,6 +89,16 @@ def _store(subject: Subject, found: ParallelStore) -> Iterator[Finding]:
             text = f"`{target.name}` is {min(types)}, but `{sign}` supports only {_known(name)}"
             yield Finding("TL710", found.store.node, text)
             return
+
+
+def _scalars(subject: Subject) -> Iterator[Finding]:
+    """bfloat16 elements outside of vector instructions."""
+    vectors = {id(found.store) for found in parallel_stores(subject) if found.form != "scalar"}
+    kernel, evaluator = subject.kernel, subject.located.evaluator
+    for use in converted(kernel, evaluator, lambda buffer: types_of(subject, buffer) == {"bfloat16"}):
+        if id(use.stmt) not in vectors and use.operand.buffer.memory in (Memory.GM, Memory.UB):
+            text = f"`{code(use.node)}` is a bfloat16, and the NPU converts no bfloat16 scalars"
+            yield Finding("TL711", use.stmt.node, text)
 
 
 def _known(name: str) -> str:

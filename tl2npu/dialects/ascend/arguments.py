@@ -18,7 +18,8 @@ KEEPS_SLICES = frozenset({"copy", "reads", "writes", "match_buffer", "realize"})
 """Calls in whose arguments the parser gives slices no step."""
 
 _TILE = frozenset[Form]({"whole", "window"})
-_ANY = _TILE | {"element", "lanes"}
+_TILE_OR_ELEMENT = frozenset[Form]({"whole", "window", "element"})
+_ANY = frozenset[Form]({"whole", "window", "element", "lanes"})
 _WHOLE = frozenset[Form]({"whole"})
 
 _BUFFERS_ONLY = """
@@ -30,7 +31,7 @@ arith_progression createvecindex init_sort_buf
 _OPERATORS: Mapping[str, Mapping[str, frozenset[Form]]] = MappingProxyType(
     {
         **{f"tile.{name}": {"": _WHOLE} for name in _BUFFERS_ONLY.split()},
-        "tile.select": {"selMask": _WHOLE, "src1": _WHOLE | {"element"}},
+        "tile.select": {"selMask": _WHOLE, "src1": frozenset[Form]({"whole", "element"})},
         "tile.atomic_add": {"dst": _ANY},
         **{f"tile.row_expand_{name}_experiment": {"": _ANY} for name in ("mul", "sub", "div")},
     }
@@ -41,7 +42,7 @@ _OPERATORS: Mapping[str, Mapping[str, frozenset[Form]]] = MappingProxyType(
 def takes(operator: str, parameter: str, form: Form, scalar: bool = False) -> bool:
     """Whether an operator takes a buffer in a form; ``scalar``: a parameter that may be one element too."""
     known = _OPERATORS.get(operator, {})
-    forms = known.get(parameter, known.get("", _TILE | {"element"} if scalar else _TILE))
+    forms = known.get(parameter, known.get("", _TILE_OR_ELEMENT if scalar else _TILE))
     return form in forms
 
 

@@ -11,6 +11,7 @@ import libcst as cst
 from tl2npu.kernel.factories.configs import ALL, SINGLE_CORE
 from tl2npu.passes.gpu import (
     atomics,
+    bfloat_scalars,
     converting_copies,
     elementwise,
     fills,
@@ -117,6 +118,7 @@ def _with_tiles(
     grid.fold(job, threads)
     persistent.loop_over_tasks(job)
     floors.round_down(job)
+    bfloat_scalars.to_float32(job)
     compared_types.convert(job)
     arguments.make_legal(job)
     gpu_allocations.drop_unused(job, before)
