@@ -168,8 +168,6 @@ class Halves(Text):
         self.loops.pop()
         extent = self.plain(s.extent)
         head = f"for {s.var} in {'range' if self.program.spelled('loop') == 'range' else 'T.serial'}({extent}):"
-        if s.kind == "Pipelined" and not self.expert:
-            head = f"for {s.var} in T.Pipelined({extent}, num_stages={self.program.spelled('stages', 1)}):"
         return [head, *("    " + line for line in inner), *last] if inner else []
 
     def _one_way(self, s: p.For) -> list[tuple[str, str]]:

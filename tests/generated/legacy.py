@@ -21,7 +21,6 @@ class LegacyDraws(Draws):
         super().__init__(rng)
         self.outs: list[p.Buffer] = []
         self.odd = 0.0
-        self.stages = 1
         self.one_way = False
         self.functions = ("exp", "abs", "sqrt", "rsqrt", "log")
 
@@ -52,7 +51,7 @@ class LegacyDraws(Draws):
             ("column", columns and self.chance(0.3)),
             ("slices", self.chance(0.3)), ("keys", self.rng.choice((2, 3, 4, 4))), ("branch_init", self.chance(0.3)),
             ("loop", self.rng.choice(("serial", "range"))), ("parity", self.chance(0.15)), ("ops", self.rng.random()),
-            ("swapped", self.chance(0.06)), ("tasks", self.chance(0.12)), ("stages", self.stages),
+            ("swapped", self.chance(0.06)), ("tasks", self.chance(0.12)),
             ("names", self.rng.choice((("cid", "vid"), ("bid", "sub"), ("cid", "vid")))),
         )  # fmt: skip
 
@@ -413,12 +412,7 @@ class LegacyDraws(Draws):
                 here, "mc", p.Ref(acc.name, (i, j)), p.Bin("+", p.Ref(acc.name, (i, j)), p.Ref(part.name, (i, j)))
             )
         )
-        turns = self.dims["N"] // self.dims["BN"]
-        self.stages = self.rng.choice([n for n in (1, 2, 3) if turns % n == 0])
-        parts = list(p.nodes(tuple(steps)))  # the compiler gets branches and elements of rows wrong in such loops
-        plain = not any(isinstance(s, p.If) or (isinstance(s, p.Ref) and len(s.index) == 1) for s in parts)
-        kind = self.rng.choice(("serial", "serial", "Pipelined")) if plain else "serial"
-        body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), kind, tuple(steps)))
+        body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), "serial", tuple(steps)))
         scope.defined = {acc.name, row.name}
         body += self.work(scope, "mc", self.rng.randint(0, 3))
         return self.launch(body + self.store(scope, acc) + (self.store(scope, row) if self.chance(0.3) else []))
