@@ -8,6 +8,7 @@ what an oracle says that shares nothing with tl2npu. A program that is wrong is 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
@@ -43,6 +44,8 @@ def main() -> int:
         verdicts = map(verdict_of, many, seeds) if asked.jobs == 1 else pool.map(verdict_of, many, seeds, chunksize=8)
         for seed, verdict in zip(seeds, verdicts, strict=True):
             kinds[verdict.kind] += 1
+            if sum(kinds.values()) % 100 == 0:
+                print(f"{sum(kinds.values())} of {len(seeds)}: {dict(kinds)}", file=sys.stderr, flush=True)
             codes.update(verdict.codes)
             if verdict.is_fault:
                 seen[fault(verdict)] += 1

@@ -33,6 +33,7 @@ class Halves(Text):
             f"{self.core} * ({self.half})" if program.spelled("half") == "VEC_NUM" else f"{self.core} * {self.half}"
         )
         self.macros: list[str] = []
+        self.pressed: list[tuple[str, str]] = []
         self.count = ""
         self.loops: list[str] = []
         self.side = "CV"
@@ -160,13 +161,29 @@ class Halves(Text):
             inner = self.block(s.then)
             return [f"if {self.plain(s.condition)}:", *("    " + line for line in inner)] if inner else []
         self.loops.append(s.var)
+        before, self.pressed = self.pressed, self._one_way(s)
         inner = self.block(s.body)
+        last = [line for pair in self.pressed for line in self._pressure(pair, "wait")]
+        self.pressed = before
         self.loops.pop()
         extent = self.plain(s.extent)
         head = f"for {s.var} in {'range' if self.program.spelled('loop') == 'range' else 'T.serial'}({extent}):"
-        if s.kind == "Pipelined" and not self.expert:
-            head = f"for {s.var} in T.Pipelined({extent}, num_stages={self.program.spelled('stages', 1)}):"
-        return [head, *("    " + line for line in inner)] if inner else []
+        return [head, *("    " + line for line in inner), *last] if inner else []
+
+    def _one_way(self, s: p.For) -> list[tuple[str, str]]:
+        """The transfers of an Expert loop whose writer must be told when the reader is done: nothing comes back."""
+        pairs = [(n.source.buffer, n.target.buffer) for n in s.body if isinstance(n, p.Copy)]
+        inside = [pair for pair in pairs if pair in self.transfers]
+        one_way = len({self._core(target) for _, target in inside}) == 1
+        return inside if self.expert and one_way else []
+
+    def _pressure(self, pair: tuple[str, str], what: str) -> list[str]:
+        """The flag against the direction of a transfer, on the side where it is set or waited for."""
+        side = self._core(pair[0 if what == "wait" else 1])
+        if pair not in self.pressed or side not in self.side:
+            return []
+        flag = self.transfers.index(pair) + 4
+        return [f"T.wait_cross_flag({flag})"] if what == "wait" else [f'T.set_cross_flag("MTE2", {flag})']
 
     def _macro(self, s: p.Macro) -> list[str]:
         """The call of vector statements; the macro goes in front of the kernel."""
@@ -220,8 +237,11 @@ class Halves(Text):
         write = f"T.copy({source}, {whole if to_vector else half})"
         read = f"T.copy({half if to_vector else whole}, {target})"
         writer, reader = ("C", "V") if to_vector else ("V", "C")
+        pair = (source, target)
         lines = []
         if writer in self.side:
+            free = self._pressure(pair, "wait")
+            lines += [f"if {self.loops[-1]} > 0:", *("    " + line for line in free)] if free else []
             lines.append(write)
             lines += (
                 ["T.barrier_all()", f"T.set_cross_flag({'FIX' if to_vector else 'MTE3'!r}, {number})"]
@@ -231,6 +251,8 @@ class Halves(Text):
         if reader in self.side:
             lines += [f"T.wait_cross_flag({number})", "T.barrier_all()"] if self.expert else []
             lines.append(read)
+            done = self._pressure(pair, "set")
+            lines += ["T.barrier_all()", *done] if done else []
         return lines
 
     # elements

@@ -21,7 +21,7 @@ class LegacyDraws(Draws):
         super().__init__(rng)
         self.outs: list[p.Buffer] = []
         self.odd = 0.0
-        self.stages = 1
+        self.one_way = False
         self.functions = ("exp", "abs", "sqrt", "rsqrt", "log")
 
     def program(self) -> p.Program:
@@ -33,8 +33,10 @@ class LegacyDraws(Draws):
             self.dims[EXTENTS[role]] = self.dims[SIZES[role]] * rng.randint(1, most)
         if self.chance(0.12):
             self.dims["M"] -= rng.choice((1, 3, 8))
-        pattern = rng.choices((self.vector, self.epilogue, self.prologue, self.two_way), (4, 3, 2, 3))[0]
-        self.pattern = pattern.__name__
+        pattern = rng.choices(
+            (self.vector, self.epilogue, self.prologue, self.two_way, self.to_vectors, self.from_vectors),
+            (4, 3, 2, 3, 0.6, 0.6),
+        )[0]
         launch = pattern()
         sizes = tuple((n, self.dims[n]) for n in ("M", "N", "K", "BM", "BN", "BK", "C"))
         tensors = (*self.tensors, *self.outs)
@@ -42,14 +44,14 @@ class LegacyDraws(Draws):
         return p.Program(sizes, tensors, (launch,), self.style(columns))
 
     def style(self, columns: bool) -> tuple[tuple[str, object], ...]:
-        expert = self.chance(0.35)
+        expert = self.one_way or self.chance(0.35)
         return (
             ("literal", tuple(n for n in ("M", "N", "K", "BM", "BN", "BK", "C") if self.chance(0.25))),
             ("expert", expert), ("half", self.rng.choice(("half", "//", "VEC_NUM"))),
             ("column", columns and self.chance(0.3)),
             ("slices", self.chance(0.3)), ("keys", self.rng.choice((2, 3, 4, 4))), ("branch_init", self.chance(0.3)),
             ("loop", self.rng.choice(("serial", "range"))), ("parity", self.chance(0.15)), ("ops", self.rng.random()),
-            ("swapped", self.chance(0.06)), ("tasks", self.chance(0.12)), ("stages", self.stages),
+            ("swapped", self.chance(0.06)), ("tasks", self.chance(0.12)),
             ("names", self.rng.choice((("cid", "vid"), ("bid", "sub"), ("cid", "vid")))),
         )  # fmt: skip
 
@@ -320,6 +322,47 @@ class LegacyDraws(Draws):
         body += self.work(scope, "mn", self.rng.randint(0, 3))
         return self.launch(body + self.finish(scope))
 
+    def to_vectors(self) -> p.Launch:
+        """A loop of products that the vector cores gather; they tell the cube core when a slot is free."""
+        self.one_way = True
+        scope = self.over("m")
+        self.dims["K"] = self.dims["BK"]
+        scope.origins["k"] = p.Const(0)
+        q, load_q = self.load(scope, "mk", "float16", "l1")
+        row, total = self.new_tile("m", "float32", "ub"), self.new_tile("m", "float32", "ub")
+        scope.defined = {row.name}
+        var = self.fresh("k")
+        inner = scope.inner()
+        inner.origins["n"] = p.Bin("*", p.Name(var), size("n"))
+        keys, load_keys = self.load(inner, "nk", "float16", "l1")
+        scores, landed = self.new_tile("mn", "float32", "l0c"), self.new_tile("mn", "float32", "ub")
+        inner.defined = {landed.name, row.name}
+        steps = [load_keys, p.Gemm(q.name, keys.name, scores.name, transpose_b=True, clear=True)]
+        steps += [p.Copy(scores.whole, landed.whole), *self.work(inner, "mn", self.rng.randint(0, 3))]
+        steps.append(p.Reduce(self.rng.choice(("sum", "max")), landed.name, total.name, 1))
+        i = (p.Name("i"),)
+        sum_ = p.Bin("+", p.Ref(row.name, i), p.Ref(total.name, i))
+        steps.append(self.loop(Element({"m": "i"}), "m", p.Ref(row.name, i), sum_))
+        body = [load_q, p.Fill(row.whole, 0), p.For(var, p.Bin("//", p.Name("N"), size("n")), "serial", tuple(steps))]
+        return self.launch(body + self.store(scope, row))
+
+    def from_vectors(self) -> p.Launch:
+        """A loop of tiles that the vector cores prepare for products, summed in L0C."""
+        self.one_way = True
+        scope = self.over("mn")
+        acc = self.new_tile("mn", "float32", "l0c")
+        var = self.fresh("k")
+        inner = scope.inner()
+        inner.origins["k"] = p.Bin("*", p.Name(var), size("k"))
+        steps = self.loaded(inner, "mk") + self.work(inner, "mk", self.rng.randint(0, 3))
+        left = self.pick(inner, "mk")
+        assert left is not None
+        operand, moves = self.to_cube(inner, left)
+        b, load_b = self.load(inner, "kn", "float16", "l1")
+        steps += [*moves, load_b, p.Gemm(operand.name, b.name, acc.name)]
+        loop = p.For(var, p.Bin("//", p.Name("K"), size("k")), "serial", tuple(steps))
+        return self.launch([p.Fill(acc.whole, 0), loop, *self.store(scope, acc)])
+
     def two_way(self) -> p.Launch:
         """A loop in which tiles go to the vector cores and back, as in attention."""
         scope = self.over("m")
@@ -369,12 +412,7 @@ class LegacyDraws(Draws):
                 here, "mc", p.Ref(acc.name, (i, j)), p.Bin("+", p.Ref(acc.name, (i, j)), p.Ref(part.name, (i, j)))
             )
         )
-        turns = self.dims["N"] // self.dims["BN"]
-        self.stages = self.rng.choice([n for n in (1, 2, 3) if turns % n == 0])
-        parts = list(p.nodes(tuple(steps)))  # the compiler gets branches and elements of rows wrong in such loops
-        plain = not any(isinstance(s, p.If) or (isinstance(s, p.Ref) and len(s.index) == 1) for s in parts)
-        kind = self.rng.choice(("serial", "serial", "Pipelined")) if plain else "serial"
-        body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), kind, tuple(steps)))
+        body.append(p.For(var, p.Bin("//", p.Name("N"), size("n")), "serial", tuple(steps)))
         scope.defined = {acc.name, row.name}
         body += self.work(scope, "mc", self.rng.randint(0, 3))
         return self.launch(body + self.store(scope, acc) + (self.store(scope, row) if self.chance(0.3) else []))
