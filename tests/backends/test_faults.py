@@ -18,7 +18,7 @@ def test_an_exception_of_the_device_with_its_bits() -> None:
 
 def test_a_core_that_waits() -> None:
     said = of_runtime("error code is 507014\nerrcode:(0, 0, 0) errorStr: timeout or trap error. fixp_error0")
-    assert said.startswith("error 507014 (AI Core execution timed out, timeout or trap error): no error bit is set: ")
+    assert said.startswith("error 507014 (AI Core execution timed out, timeout or trap error): no error bit is set. ")
     assert "TL941 device-hang" in said
 
 

@@ -174,16 +174,16 @@ def test_hostile_logs_take_no_longer_than_their_size() -> None:
     """Binary data, lines without end, messages without end: each in some seconds, on any machine."""
     needles = [template.needle for entry in ENTRIES for template in entry.says]
     for data in (
-        os.urandom(12_000_000),
-        b"a" * 12_000_000,
-        b"error code " * 1_000_000,
-        b"error code is 507015 EZ9999 Check failed: \n" * 200_000,
-        b"errcode:(" + b"0x1," * 1_000_000,
-        (" ".join(needles) * 100).encode(),
-        b"Unsupported argument type: " * 300_000,
-        b"<class 'tvm.tir" * 300_000,
+        os.urandom(9_000_000),
+        b"a" * 9_000_000,
+        b"error code " * 300_000,
+        b"error code is 507015 EZ9999 Check failed: \n" * 50_000,
+        b"errcode:(" + b"0x1," * 500_000,
+        (" ".join(needles) * 20).encode(),
+        b"Unsupported argument type: " * 100_000,
+        b"<class 'tvm.tir" * 100_000,
     ):
-        assert took(data) < 20
+        assert took(data) < 10
 
 
 def test_found_is_a_value() -> None:

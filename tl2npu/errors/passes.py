@@ -28,7 +28,7 @@ ROWS: tuple[Row, ...] = (
     ("planning-died", "cause", "TL801",
      ("AscendMemoryPlanner::", "LinearScanAllocator::"),
      "#1 tvm::tl::AscendMemoryPlanning::AscendMemoryPlanner::LinearScanAllocator::allocate()",
-     "memory planning died instead of an error: the tiles do not fit (#1646), an extent is dynamic (#1319), or an "
+     "memory planning died instead of an error. The tiles do not fit (#1646), an extent is dynamic (#1319), or an "
      "element of a tile is read into a name (#1333)",
      "use smaller tiles with constant extents; read single elements where they are used",
      "src/transform/ascend_memory_planning.cc; tile-ai/tilelang-ascend#1646, #1319, #1333"),
@@ -57,7 +57,7 @@ ROWS: tuple[Row, ...] = (
     ("parallel-left-over", "cause", "TL871",
      ("Find undefined Variable v_thread",),
      "InternalError: Check failed: (it != var_idmap_.end()) is false: Find undefined Variable v_thread",
-     "a `T.Parallel` did not become vector code: an `if` in it depends on data, or it copies rows of one width to "
+     "a `T.Parallel` did not become vector code. An `if` in it depends on data, or it copies rows of one width to "
      "another",
      "write it with tile operators, or as `T.serial`",
      "src/transform/ascend_lower_parallel_to_vector.cc:290"),
@@ -71,12 +71,12 @@ ROWS: tuple[Row, ...] = (
      "InternalError: Check failed: (op->kind == ForKind::kParallel) is false:",
      "a copy or fill concerns a single element, so that no loop is left", "use a tile of more than one element",
      "src/op/parallel.cc:84; tile-ai/tilelang#696"),
-    ("broadcast-constant", "cause", "TL871",
+    ("broadcast-constant", "cause", "TL195",
      ("Source buffer shape must be constant for broadcast",),
      "InternalError: Source buffer shape must be constant for broadcast",
      "`T.Parallel` broadcasts a vector whose extent is no constant", "give the vector a constant extent",
      "src/transform/ascend_lower_parallel_to_vector.cc:1556, 1671"),
-    ("array-twice", "cause", "TL871 TL886",
+    ("array-twice", "cause", "TL151",
      ("Array declaration of {buffer} occurred multiple times",),
      "InternalError: Check failed: Array declaration of y occurred multiple times.",
      "a `T.Parallel` reads an axis in another order than it writes (`z[q, r] = a[r, q]`), which no pass lowers",
@@ -101,7 +101,7 @@ ROWS: tuple[Row, ...] = (
      ("Mismatch in sync points between cube and vec for workspace {workspace}",
       "Mismatch in sync points between cube and vec"),
      "InternalError: Mismatch in sync points between cube and vec for workspace workspace_2: cube has 2, vec has 1",
-     "a tile goes from one core to the other more often than it is received: a product is copied twice, or one tile "
+     "a tile goes from one core to the other more often than it is received. A product is copied twice, or one tile "
      "takes several products",
      "use a tile of its own for each transfer",
      "src/transform/ascend_combinecv.cc:375"),
@@ -140,7 +140,7 @@ ROWS: tuple[Row, ...] = (
      "the pass that splits rows between two vector cores does not understand a copy",
      "copy whole tiles, or launch with `threads=1`",
      "src/transform/ascend_vid_reduction.cc:222-743"),
-    ("copy-scopes", "cause", "TL894 TL861",
+    ("copy-scopes", "cause", "TL894",
      ("Unsupported scope: src = {source}, dst = {target}",),
      "InternalError: Unsupported scope: src = wmma.accumulator, dst = shared.dyn",
      "no copy leads from the one memory to the other", "go by way of UB or global memory",
@@ -291,7 +291,7 @@ ROWS: tuple[Row, ...] = (
      "for target `pto`: a buffer is in a memory that this target does not have",
      "allocate with `T.alloc_ub`, `T.alloc_shared`, `T.alloc_fragment`, or `T.alloc_var`",
      "src/target/codegen_ascend_pto.cc:3090; tile-ai/tilelang-ascend#1216"),
-    ("pto-shape", "cause", "TL843",
+    ("pto-shape", "cause", "",
      ("Expected a 4D PTO mask shape", "Expected a 4D shape [M, N, Valid_M, Valid_N] for PTO"),
      "InternalError: Check failed: Expected a 4D shape [M, N, Valid_M, Valid_N] for PTO, but got 3D for x",
      "for target `pto`: a tile has more than two axes", "use tiles of two axes, and a loop over the rest",
