@@ -448,9 +448,9 @@ def _script(job: Job, emit: Emit) -> int:
             compared(emit, recording, comparison)
         for number in numbers[1:]:
             repeated = recordings.load_one(Path(job.folder), number, job.settings.fp8)
-            comparison = None if wrong else judge.compare(repeated, compiled)
-            wrong = wrong or bool(comparison and comparison.problems)
-            compared(emit, repeated, comparison)
+            again = None if wrong else judge.compare(repeated, compiled)
+            wrong = wrong or bool(again and again.problems)
+            compared(emit, repeated, again)
         emit({"event": "stop"})
 
     observed.session.recorder = repeat

@@ -103,7 +103,7 @@ class Relaunch:
                 arrays[name][...] = self._integers(param, arrays[name].shape, rng, kind, what)
         for name, first in self.shared.items():
             arrays[name] = arrays[first]
-        changed = {p.name: extents[p] for p, value in self.symbols.items() if extents[p] != value}
+        changed: dict[str, Any] = {p.name: extents[p] for p, value in self.symbols.items() if extents[p] != value}
         changed |= {name: value for name, value in scalars.items() if value != self.scalars[name]}
         if what.integers == "shuffled":
             changed |= dict.fromkeys(self._shuffled(), "shuffled")
