@@ -121,8 +121,14 @@ def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:
 def _finished(case: Case, form: str, job: Job) -> Attempt:
     """The form with what makes it faster or safer, as much of it as the checks take."""
     guarded = turns.without_empty(job)
+    candidates: tuple[Callable[[], Job], ...] = (
+        lambda: products.landed(guarded),
+        lambda: guarded,
+        lambda: products.landed(job),
+        lambda: job,
+    )
     tried: list[tuple[Job, Attempt]] = []
-    for make in (lambda: products.landed(guarded), lambda: guarded, lambda: products.landed(job), lambda: job):
+    for make in candidates:
         made = make()
         if not any(made is known for known, _ in tried):
             tried.append((made, judged(case, form, made)))
