@@ -79,7 +79,7 @@ EXPERT_CHECKS: tuple[Check, ...] = (
     signatures.check,
     front_end.check,
     arguments.check,
-    copies.check,
+    copies.check_vectors,
 )
 """Of a kernel in Expert mode."""
 

@@ -39,6 +39,13 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL892", stmt.node, text)
 
 
+def check_vectors(subject: Subject) -> Iterator[Finding]:
+    """Findings about copies between vectors and rows of tensors, which are the same in Expert mode."""
+    for placed in subject.statements:
+        if isinstance(placed.stmt, Copy):
+            yield from _rows(subject, placed.stmt)
+
+
 def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
     """TL741: two buffers without an index must have one shape (tilelang/language/copy.py)."""
     left, right = copy.src.buffer.shape, copy.dst.buffer.shape
