@@ -14,7 +14,10 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.memory.ub_copies import sides
 from tl2npu.kernel.model import Copy, Memory, Op, Operand
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.symbolic import Sym, const, var
+
+_SIZE, _TURNS = 64, (0, 1, 2, 5)
+"""A size of the factory, and values of what is known at run time only."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -69,7 +72,7 @@ def _added(subject: Subject, stmt: Op) -> Iterator[Finding]:
 
 def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:
     for side in (copy.src, copy.dst):
-        if any(dim.extent is not None and subject.late.is_late(dim.extent) for dim in side.dims or ()):
+        if any(dim.extent is not None and _is_late(subject, dim.extent) for dim in side.dims or ()):
             text = f"`{code(side.node)}` has a size that is known at run time only: between two tiles the compiler"
             yield Finding("TL741", copy.node, f"{text} makes it a constant of the program")
             return
@@ -94,12 +97,20 @@ def _late(subject: Subject, copy: Copy) -> Iterator[Finding]:
     if inner.buffer.memory is not Memory.UB or Memory.GM not in (copy.src.buffer.memory, copy.dst.buffer.memory):
         return
     dims = inner.dims or ()
-    late = [dim for dim in dims if dim.extent is not None and not dim.is_point and subject.late.is_late(dim.extent)]
+    late = [dim for dim in dims if dim.extent is not None and not dim.is_point and _is_late(subject, dim.extent)]
     text = f"`{code(inner.node)}` has a size that is known at run time only"
     if late and late[-1] is dims[-1]:
         yield Finding("TL741", copy.node, f"{text}: the compiler makes it a constant of the program")
     elif late and loads and not late[-1].lo.is_zero:
         yield Finding("TL741", copy.node, f"{text}: the copy fills rows behind the tile")
+
+
+def _is_late(subject: Subject, extent: Sym) -> bool:
+    """A late size; not ``(vid + 1) * C // 2 - vid * C // 2``, which the compiler works out."""
+    names = extent.variables()
+    late = [name for name in names if subject.late.is_late(var(name))]
+    found = {extent.evaluate({name: turn if name in late else _SIZE for name in names}) for turn in _TURNS}
+    return subject.late.is_late(extent) and (len(found) > 1 or None in found)
 
 
 def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
