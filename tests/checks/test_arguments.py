@@ -112,3 +112,11 @@ def test_what_replaces_it(old: str, new: str) -> None:
     assert f"            {new}\n" in text
     assert codes("", text) == set()
     assert after(text, arguments.make_legal) == text
+
+
+def test_the_half_of_a_vector_core_has_a_known_size() -> None:
+    """The compiler simplifies the difference of the bounds."""
+    half = "n * 64 // 2 : (n + 1) * 64 // 2"
+    for line in (f"T.copy(v[{half}], w[{half}])", f"T.copy(A[0, 0:32], v[{half}])", f"T.copy(v[{half}], C[0, 0:32])"):
+        assert codes(line) == set()
+    assert codes("T.copy(v[0:n], w[0:n])") == {"TL741"}

@@ -111,12 +111,20 @@ def _late(subject: Subject, copy: Copy) -> Iterator[Finding]:
     if inner.buffer.memory is not Memory.UB or Memory.GM not in (copy.src.buffer.memory, copy.dst.buffer.memory):
         return
     dims = inner.dims or ()
-    late = [dim for dim in dims if dim.extent is not None and not dim.is_point and subject.late.is_late(dim.extent)]
+    late = [dim for dim in dims if dim.extent is not None and not dim.is_point and _is_late(subject, dim.extent)]
     text = f"`{code(inner.node)}` has a size that is known at run time only"
     if late and late[-1] is dims[-1]:
         yield Finding("TL741", copy.node, f"{text}: the compiler makes it a constant of the program")
     elif late and loads and not late[-1].lo.is_zero:
         yield Finding("TL741", copy.node, f"{text}: the copy fills rows behind the tile")
+
+
+def _is_late(subject: Subject, extent: Sym) -> bool:
+    """A late size; not ``(vid + 1) * C // 2 - vid * C // 2``, which the compiler works out."""
+    names = extent.variables()
+    late = [name for name in names if subject.late.is_late(var(name))]
+    found = {extent.evaluate({name: turn if name in late else _SIZE for name in names}) for turn in _TURNS}
+    return subject.late.is_late(extent) and (len(found) > 1 or None in found)
 
 
 def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
