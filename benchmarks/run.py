@@ -38,7 +38,7 @@ subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNUL
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 # Modules that `tl2npu --help` must not import: each costs more than all the rest of the start.
-HEAVY = ("libcst", "black", "numpy", "rich", "pathspec", "multiprocessing", "asyncio")
+HEAVY = ("libcst", "black", "numpy", "rich", "multiprocessing", "asyncio")
 
 
 def migrate(directory: Path, jobs: int = 1) -> list[str]:

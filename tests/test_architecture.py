@@ -27,46 +27,52 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rules": {"results"},
     "kernel": DATA | {"source"},
     "across": {"results", "source", "kernel"},
-    "passes": DATA | {"source", "kernel", "tile", "across", "options"},
+    "printed": set(),
+    "passes": DATA | {"source", "kernel", "tile", "across", "options", "printed"},
     "checks": DATA | {"source", "kernel", "options"},
     "costs": set(),
     "cost": DATA | {"source", "kernel", "checks", "options", "costs"},
     "costing": {"cost", "costs", "languages", "options"},
     "suppress": set(),
     "todo": set(),
-    "attempts": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
+    "strategy": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
     "speed": {"checks", "passes", "cost"},
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress"}
-    | {"todo", "attempts", "speed"},
+    | {"todo", "strategy", "speed"},
     "tile": {"dialects", "kernel"},
     "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration"},
     "languages": {"migration", "options", "results", "source", "triton"},
     "files": {"source"},
-    "toolchain": {"devices", "dialects"},
+    "errors": set(),
+    "toolchain": {"devices", "dialects", "source"},
     "simulator": {"devices", "dialects"},
     "interpreter": {"devices", "simulator", "verified"},
     "verified": {"results"},
-    "backends": DATA | {"source", "verified", "options", "toolchain", "traces"},
+    "cpu_time": set(),
+    "backends": DATA | {"errors", "source", "verified", "options", "toolchain", "traces", "cpu_time"},
     "traces": set(),
     "verify": DATA
     | {"toolchain", "backends", "traces", "source", "languages", "migration", "cells", "options"}
     | {"interpreter", "simulator", "verified"},
     "cells": DATA | {"source", "files"},
-    "project": DATA | {"languages", "source", "across", "passes", "migration", "options", "files", "cells", "verify"},
+    "project": DATA
+    | {"languages", "source", "across", "passes", "migration", "options", "files", "cells", "verify", "cpu_time"},
     "sinks": {"results", "source", "project"},
-    "checked": DATA | {"options"},
+    "checked": DATA | {"options", "source"},
     "config": {"checked", "files", "options", "source"},
     "lsp": DATA
     | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
     "mcp": {"api", "config", "options", "report", "results", "rules", "source", "verify"},
     "codemod": DATA | {"options", "files", "project", "config"},
-    "report": {"results", "devices", "verified", "costs", "codes", "rules", "toolchain"},
+    "report": {"results", "devices", "verified", "costs", "codes", "errors", "rules", "toolchain"},
     "cli": DATA
     | {
+        "printed",
         "cost",
         "costing",
+        "errors",
         "lsp",
         "mcp",
         "source",
@@ -216,7 +222,7 @@ def test_help_imports_nothing_slow() -> None:
         "for arguments in json.loads(sys.argv[1]):\n"
         "    sys.argv[1:] = arguments\n"
         "    try:\n        main()\n    except SystemExit as error:\n        assert not error.code, arguments\n"
-        "    slow = {'libcst', 'numpy', 'ml_dtypes', 'black', 'pathspec', 'rich'} & set(sys.modules)\n"
+        "    slow = {'libcst', 'numpy', 'ml_dtypes', 'black', 'rich'} & set(sys.modules)\n"
         "    assert not slow, (arguments, slow)\n"
         "    print('--', arguments)\n"
     )

@@ -158,6 +158,31 @@ def test_output_to_a_file_and_to_a_directory() -> None:
         assert call("migrate", *wrong).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("a/k.py b/k.py c/k.py", "a/k.py b/k.py c/k.py"),
+        ("t/a/k.py t/a/m.py", "k.py m.py"),
+        ("t/a/k.py ./t/../t/b/c/k.py t/k.py", "a/k.py b/c/k.py k.py"),
+        ("a b", "a/k.py b/k.py"),
+        ("a t/b", "a/k.py t/b/c/k.py"),
+        ("a a/k.py", "k.py"),
+        ("t", "a/k.py a/m.py b/c/k.py k.py"),
+        ("t/a/k.py", "k.py"),
+    ],
+)
+def test_output_of_several_paths_keeps_the_tree(given: str, written: str) -> None:
+    for name in ("a/k.py", "b/k.py", "c/k.py", "t/k.py", "t/a/k.py", "t/a/m.py", "t/b/c/k.py"):
+        file(name, KERNEL + f"# {name}\n")
+    Path("out").mkdir()
+    done = call("migrate", *given.split(), "-o", "out")
+    assert done.exit_code == 0, done.output
+    new = sorted(path.relative_to("out").as_posix() for path in Path("out").rglob("*.py"))
+    assert " ".join(new) == written
+    for name in new:
+        assert Path("out", name).read_text().rstrip().endswith(f"{name}")
+
+
 def test_dirty_files_need_allow_dirty() -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     path = file()
@@ -230,6 +255,121 @@ def test_quiet_prints_errors_only() -> None:
     file()
     done = call("migrate", "k.py", "no.py", "-q")
     assert (done.exit_code, done.stdout, done.stderr) == (2, "", "no.py: error: no such file\n")
+
+
+GEMM_GELU = """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[2])
+def gemm_gelu(M, N, K, block_M, block_N, block_K):
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")
+    ):
+        with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
+            a = T.alloc_shared((block_M, block_K), "float16")
+            b = T.alloc_shared((block_K, block_N), "float16")
+            c = T.alloc_fragment((block_M, block_N), "float32")
+            T.clear(c)
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=2):
+                T.copy(A[by * block_M, k * block_K], a)
+                T.copy(B[k * block_K, bx * block_N], b)
+                T.gemm(a, b, c)
+            for i, j in T.Parallel(block_M, block_N):
+                c[i, j] = 0.5 * c[i, j] * (1.0 + T.tanh(0.7978845608 * (c[i, j] + 0.044715 * c[i, j] * c[i, j])))
+            T.copy(c, C[by * block_M, bx * block_N])
+
+    return main
+
+
+kernel = gemm_gelu(1024, 1024, 1024, 128, 128, 32)
+"""
+
+
+TRITON = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def twice(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2.0, mask=at < n)
+
+
+def double(x: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    n = x.numel()
+    twice[(triton.cdiv(n, 65536),)](x, y, n, BLOCK=65536)
+    return y
+"""
+
+
+def verdicts(name: str, *options: str) -> tuple[str, list[str], int, list[str], int]:
+    """What migrate and check make of a file: the verdict, the errors of both, the exit codes."""
+    done = call("migrate", name, "-o", "new.py", "--no-cache", "--report", "m.json", "--report", "m.html", *options)
+    checked = call("check", "new.py", "--no-cache", "--report", "c.json")
+    told, found = (json.loads(Path(f"{task}.json").read_text()) for task in "mc")
+    errors, wrong = (
+        sorted({item["code"] for item in report["files"][0]["diagnostics"] if item["severity"] == "error"})
+        for report in (told, found)
+    )
+    (kernel,) = told["files"][0]["kernels"]
+    assert kernel["errors"] == errors
+    assert told["summary"]["with_errors"] == bool(errors)
+    word = f"{kernel['disposition']} with errors" if errors else kernel["disposition"]
+    assert f"{name}:{kernel['line']} {kernel['name']}: {word} -> " in done.stdout
+    assert f"1 kernel: 1 {word}\n" in done.stdout
+    assert f"</span> {word}</span></td>" in Path("m.html").read_text()
+    return word, errors, done.exit_code, wrong, checked.exit_code
+
+
+def test_one_kernel_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    file("big.py", GEMM_GELU)
+    assert verdicts("big.py") == ("migrated with errors", ["TL801"], 1, ["TL801"], 1)
+    assert "`--unsafe` writes the tiles that fit" in call("migrate", "--check", "big.py").stdout
+    assert verdicts("big.py", "--unsafe") == ("migrated", [], 0, [], 0)
+    file("fits.py", GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)"))
+    assert verdicts("fits.py") == ("migrated", [], 0, [], 0)
+    file("small.py", GEMM_GELU.replace("block_K):\n", "block_K=32):\n").replace("128, 128, 32)", "256, 128)"))
+    assert verdicts("small.py") == ("migrated with errors", ["TL801"], 1, ["TL801"], 1)
+    file("t.py", TRITON)
+    assert verdicts("t.py") == ("migrated with errors", ["TL801"], 1, ["TL801"], 1)
+    assert "  t.py:7:1 error TL801 " in call("migrate", "--check", "t.py", "-q").stdout
+    assert verdicts("t.py", "--unsafe") == ("migrated", [], 0, [], 0)
+    extra = "from tilelang.intrinsics import make_mma_swizzle_layout\nfrom tilelang.tools import cuda\n"
+    file("host.py", extra + GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)") + "print(cuda)\n")
+    word, errors, code, wrong, checked = verdicts("host.py")
+    assert (word, errors, code, checked) == ("migrated with errors", wrong, 1, 1)
+    assert "TL734" in errors
+    ignored = call("migrate", "--ignore", "TL801", "big.py", "-o", "x.py")
+    assert (ignored.exit_code, "1 kernel: 1 migrated\n" in ignored.stdout) == (0, True)
+
+
+def test_quiet_prints_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    file("big.py", GEMM_GELU)
+    told = call("migrate", "--check", "big.py", "-q").stdout
+    assert told.startswith("big.py:8 gemm_gelu.main: migrated with errors -> ")
+    assert " error TL801 " in told
+    assert "warning" not in told
+    assert "info" not in told
+    file("refused.py", GEMM_GELU.replace("T.clear(c)", "T.call_extern('handle', 'f', c)"))
+    told = call("migrate", "--check", "refused.py", "-q").stdout
+    assert told.startswith("refused.py:8 gemm_gelu.main: refused")
+    assert " error TL" in told
+    assert "1 kernel" not in told
+    assert call("migrate", "-q", "big.py", "-o", "new.py").exit_code == 1
+    checked = call("check", "new.py", "-q")
+    assert (checked.exit_code, checked.stdout.count(" error TL801 ")) == (1, 1)
+    assert call("migrate", "--diff", "refused.py", "-q").stdout == ""
+    assert " error TL" in call("migrate", "--diff", "refused.py", "-q").stderr
+    file("fits.py", GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)"))
+    assert call("migrate", "--check", "fits.py", "-q").output == ""
 
 
 def test_colours(monkeypatch: pytest.MonkeyPatch) -> None:

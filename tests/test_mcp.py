@@ -72,13 +72,14 @@ def test_a_kernel_is_migrated_checked_verified_and_explained(project: Path) -> N
             ("check", {"path": "k.py"}),
             ("verify", {"old": "k.py", "calls": ["scale(rows=64)"]}),
             ("explain", {"code": "TL848"}),
+            ("explain", {"code": "507015"}),
         ]
         results = [await client.call_tool(name, given) for name, given in calls]
         assert not any(result.is_error for result in results)
         return [answer(result) for result in results]
 
     before = (project / "k.py").read_text()
-    migrated, narrow, checked, verified, explained = talk(project, ask)
+    migrated, narrow, checked, verified, explained, error = talk(project, ask)
     assert "+        with T.Kernel(rows // 32, threads=2, is_npu=True) as (cid):" in migrated
     assert "k.py:16 scale.main: migrated -> developer" in migrated
     patch = migrated[: migrated.index("k.py:16 ")]
@@ -88,6 +89,7 @@ def test_a_kernel_is_migrated_checked_verified_and_explained(project: Path) -> N
     assert "1 kernel" in checked
     assert verified.split("\n")[-2].startswith("verified: the migration of ")
     assert explained.startswith("TL848 ")
+    assert error.startswith("symptom: 507015 ")
     assert (project / "k.py").read_text() == before
 
 

@@ -18,6 +18,8 @@ from tl2npu.codes import CODES
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 TOUR = ROOT / "docs" / "tour.md"
+DEBUGGING = ROOT / "docs" / "debugging.md"
+BROKEN = "docs/debugging"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 KERNEL = "fixtures/workspace/gemm_relu/before.py"
 SKILL = ROOT / "tl2npu" / "skills" / "tl2npu" / "SKILL.md"
@@ -41,10 +43,19 @@ CALL = "gemm_relu(M=256, N=256, K=192)"  # as the tour has it
 
 def shown_output(page: Path) -> list[tuple[str, str]]:
     """The fences of a page that hold output: language and text, in the order of the page."""
+    if page in (README, DEBUGGING):
+        checked = run("check", f"{BROKEN}/scale_rows.py")
+        executed = run("run", f"{BROKEN}/unsynchronised.py")
+        assert (checked.returncode, executed.returncode) == (1, 0)
+        found = [("text", checked.stdout), ("text", executed.stderr)]
+        if page == DEBUGGING:
+            explained = run("explain-log", f"{BROKEN}/plog.log")
+            assert explained.returncode == 0
+            return [*found, ("text", explained.stdout)]
     if page == README:
         diff = run("migrate", "--diff", KERNEL)
         verified = run("verify", KERNEL, "--case", KERNEL.replace("before.py", "case.toml"))
-        found = [("diff", diff.stdout), ("text", verified.stdout)]
+        found += [("diff", diff.stdout), ("text", verified.stdout)]
     else:
         diff = run("migrate", "--diff", "--explain", KERNEL)
         verified = run("verify", KERNEL, "--args", CALL)
@@ -67,7 +78,7 @@ def commands(text: str) -> list[list[str]]:
     return [call[0].split() for call in calls if call]
 
 
-@pytest.mark.parametrize("page", [README, TOUR], ids=lambda page: str(page.name))
+@pytest.mark.parametrize("page", [README, TOUR, DEBUGGING], ids=lambda page: str(page.name))
 def test_shown_output_is_the_output(page: Path) -> None:
     assert fences(page.read_text(encoding="utf-8")) == shown_output(page)
 
@@ -79,7 +90,7 @@ def test_the_readme_is_short() -> None:
 
 def test_shown_diff_is_the_fixture() -> None:
     """The patch of the README makes ``after.py`` out of ``before.py``, also without the tool."""
-    patch = fences(README.read_text(encoding="utf-8"))[0][1]
+    patch = next(body for language, body in fences(README.read_text(encoding="utf-8")) if language == "diff")
     removed = [line[1:] for line in patch.splitlines() if line.startswith("-") and not line.startswith("---")]
     added = [line[1:] for line in patch.splitlines() if line.startswith("+") and not line.startswith("+++")]
     before = (ROOT / KERNEL).read_text(encoding="utf-8").splitlines()
@@ -149,7 +160,7 @@ def test_paths_in_code_exist(path: Path) -> None:
 def helps() -> dict[str, str]:
     """The help of every command; the empty name is that of the program."""
     top = run("--help").stdout
-    names = re.findall(r"^  ([a-z]+) ", top.split("Commands:")[1], re.MULTILINE)
+    names = re.findall(r"^  ([a-z-]+) ", top.split("Commands:")[1], re.MULTILINE)
     assert "migrate" in names
     helps = {"": top} | {name: run(name, "--help").stdout for name in names}
     for name in ("merge", "render", "schema"):
@@ -235,5 +246,5 @@ def rewrite(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    for page in (README, TOUR):
+    for page in (README, TOUR, DEBUGGING):
         rewrite(page)

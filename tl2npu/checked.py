@@ -12,6 +12,7 @@ from tl2npu.codes import CODES
 from tl2npu.devices import DEVICES
 from tl2npu.dialects.compiler import COMPILERS
 from tl2npu.options import Fp8, PassConfigPolicy, Target, Threads
+from tl2npu.source.ignore import PatternError, check_pattern
 
 
 class ConfigError(Exception):
@@ -106,11 +107,9 @@ def _constants(value: Any, where: str) -> tuple[str, ...]:
 def _patterns(value: Any, where: str) -> tuple[str, ...]:
     lines = _texts(value, where)
     for line in lines:
-        from pathspec import GitIgnoreSpec
-
         try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:
+            check_pattern(line)
+        except PatternError:
             raise ConfigError(f"{where}: {line!r} is not a pattern as in .gitignore") from None
     return lines
 

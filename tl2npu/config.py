@@ -133,5 +133,5 @@ def _taken(values: Mapping[str, Any], part: type[Options | Rules | Settings]) ->
     return {name: value for name, value in values.items() if name in names}
 
 
-_NOT_SET = {"options", "rules", "file", "origins", "backend", "kernels"}  # no keys of their own
+_NOT_SET = {"options", "rules", "file", "origins", "backend", "kernels", "calls"}  # no keys of their own
 assert set(CHECKS) == (_names(Options) | _names(Rules) | _names(Settings)) - _NOT_SET

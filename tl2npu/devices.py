@@ -36,6 +36,9 @@ class Capacity:
 PLANNING_2026_06 = Capacity(l1=524_032, ub=196_352, l0a=65_536, l0b=65_536, l0c=131_072)
 """What memory planning allows (``src/transform/ascend_memory_planning.cc:34-38``), on every device."""
 
+MOST_BLOCKS = 65_535
+"""Blocks of one launch: the runtime refuses more with error 107000 (#666, and reports of several other projects)."""
+
 ALIGNMENT = Capacity(l1=32, ub=32, l0a=512, l0b=512, l0c=64)
 """Byte alignment of a buffer's start in each memory."""
 

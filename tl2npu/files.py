@@ -11,13 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tl2npu.source.ignore import Ignore
 from tl2npu.source.text import is_python
 from tl2npu.source.triton_imports import is_triton
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 _HEAD = 2048
 _GENERATED = re.compile(rb"^[ \t]*#.*@generated\b", re.MULTILINE)
@@ -225,13 +222,14 @@ class _Matcher:
         self._base = os.path.abspath(patterns.base).rstrip(os.sep) + os.sep
         simple = all(re.fullmatch(r"\*\.\w+", line) for line in patterns.lines)
         self._endings = tuple(line[1:] for line in patterns.lines) if simple else ()
-        self._spec = None if simple else _spec(patterns.lines)
+        self._spec = None if simple else Ignore(patterns.lines)
 
     def matches(self, full: str) -> bool:
         """For an absolute path; that of a directory ends in a slash."""
         if self._spec is None:
             return full.endswith(self._endings) if self._endings else False
-        return self._spec.match_file(full.removeprefix(self._base))
+        path = full.removeprefix(self._base).strip("/")
+        return self._spec.verdict(path, full.endswith("/")) is True
 
 
 def _is(question: Callable[..., bool], links: bool = False) -> bool:
@@ -253,7 +251,7 @@ def _ignored(full: str, is_directory: bool) -> bool:
         place = os.path.dirname(place)
         spec, root = _gitignore(place)
         if spec is not None:
-            verdict = spec.check_file(full[len(place.rstrip(os.sep)) + 1 :] + "/" * is_directory).include
+            verdict = spec.verdict(full[len(place.rstrip(os.sep)) + 1 :].replace(os.sep, "/"), is_directory)
             if verdict is not None:
                 return verdict
         if root or place == os.path.dirname(place):
@@ -261,7 +259,7 @@ def _ignored(full: str, is_directory: bool) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _gitignore(directory: str) -> tuple[GitIgnoreSpec | None, bool]:
+def _gitignore(directory: str) -> tuple[Ignore | None, bool]:
     """The patterns of a directory, and whether it is the root of a repository."""
     root = os.path.exists(os.path.join(directory, ".git"))
     lines: list[str] = []
@@ -270,10 +268,4 @@ def _gitignore(directory: str) -> tuple[GitIgnoreSpec | None, bool]:
             lines += Path(directory, name).read_text(encoding="utf-8", errors="replace").split("\n")
         except OSError:
             continue
-    return (_spec(tuple(lines)) if any(line and not line.startswith("#") for line in lines) else None), root
-
-
-def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec.from_lines(lines)
+    return Ignore(lines) or None, root

@@ -17,6 +17,7 @@ from tl2npu.config import ConfigError, load_options
 from tl2npu.options import Target, Threads
 from tl2npu.report import verify as verify_report
 from tl2npu.report.build import build
+from tl2npu.report.errors import answer
 from tl2npu.report.model import Run
 from tl2npu.report.text import TextReport
 from tl2npu.results import FileResult
@@ -78,8 +79,14 @@ def server(root: Path) -> MCPServer:
         return verify_report.text(verify_files(first, None if new is None else _inside(top, new), settings, options))
 
     def explain(code: str) -> str:
-        """Explain a rule, by its code (TL848) or its name: what it means, why, examples, and what to write instead."""
-        rule = find_rule(code)
+        """Explain a rule, by its code (TL848) or its name: what it means, why, examples, and what to write instead. Or
+        an error code of CANN (507015), or a message of compiler, runtime or device: cause, what to do, its rules."""
+        try:
+            rule = find_rule(code)
+        except RuleError:
+            if known := answer(code):
+                return known
+            raise
         return f"{rule.code} {rule.name} ({rule.group})\n\n{rule.text.strip()}\n"
 
     made = MCPServer("tl2npu", version=__version__, instructions=_INSTRUCTIONS, log_level="ERROR")

@@ -10,11 +10,10 @@ from types import MappingProxyType
 
 import libcst as cst
 
-from tl2npu import attempts, speed
+from tl2npu import speed
 from tl2npu.across.grafts import Grafted, grafted
 from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
-from tl2npu.attempts import Attempt
 from tl2npu.checking import check_text as check_text
 from tl2npu.checking import finding, unparsable, unused_comments
 from tl2npu.checks.cross_core import flags
@@ -48,6 +47,8 @@ from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import one_file
+from tl2npu.strategy import choose
+from tl2npu.strategy.attempt import Attempt
 from tl2npu.suppress import Suppressions
 from tl2npu.todo import with_comments, without_comments
 
@@ -161,8 +162,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         leave = {**leave, **torn}
     kernels = [*done.kernels, *(kernel for kernel, _ in eager.values())]
     diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes), *file.unseen[1]]
-    kernels += file.unseen[0]
-    kernels.sort(key=lambda kernel: kernel.line)
+    kernels = sorted([*kernels, *file.unseen[0]], key=lambda kernel: kernel.line)
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
     diagnostics += unused_comments(suppressions)
     diagnostics = [item for item in diagnostics if item.kernel not in left_out.values()]
@@ -424,6 +424,8 @@ def _best_of(
         if not kind.is_rewritten and kind.style != "developer":
             _note_own(start, suppressions)
         if kind.style == "developer" and start.options.target == "ascendc":
+            if (job := choose.with_legal_arguments(start)) is not None:
+                return _result(job, line, kind, "migrated", "developer", "arguments that the compiler takes"), job
             return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
         if kind.style == "npuir" and start.options.target == "ascendc":
             from_npuir.refuse(start)
@@ -439,7 +441,7 @@ def _best_of(
         start.note(blocked.code, blocked.node, blocked.message, "error")
         style = "unknown" if blocked.code == "TL902" else traits(start).style
         return _refused(start, line, style, blocked.message), start
-    tried = attempts.best_first(start, kind, suppressions)
+    tried = choose.best_first(start, kind, suppressions)
     reached = tried[-1] if tried[-1].reached else None
     missed = [attempt for attempt in tried if attempt is not reached]
     if reached is None:
@@ -457,7 +459,7 @@ def _best_of(
             level: Severity = "info" if nothing_lost else "warning"
             help_ = "wrote `threads=1`: one vector core does the work" if kind.is_rewritten else attempt.blocked.help
             job.notes.append(replace(attempt.blocked, severity=level, help=help_))
-    attempts.offer_one_thread(start, kind, suppressions, job, reached)
+    choose.offer_one_thread(start, kind, suppressions, job, reached)
     if reached.subject is not None:
         speed.tell_slowdown(start, job, reached.subject)
     changed = job.module is not start.module

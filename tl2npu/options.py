@@ -66,7 +66,8 @@ class Options:
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
     codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,
     ``verify_timeout`` the time in seconds that each kernel may take where kernels are executed, ``backend`` by what.
-    ``kernels``: only these, all others are left as they are; see :meth:`selects`.
+    ``kernels``: only these, all others are left as they are; see :meth:`selects`. ``calls``: of factories, as text; a
+    check judges these in place of those in the file.
     """
 
     target: Target = "ascendc"
@@ -88,6 +89,7 @@ class Options:
     verify_timeout: float = VERIFY_TIMEOUT
     backend: Backend = field(default_factory=Backend)
     kernels: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
     def selects(self, path: str, kernel: str) -> bool:
         """Whether a kernel is one of ``kernels``, or there are none.

@@ -6,12 +6,16 @@ Nothing here knows of syntax trees, so that results can cross a process boundary
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Severity = Literal["error", "warning", "info"]
 Safety = Literal["safe", "unsafe", "display-only"]
 Disposition = Literal["migrated", "unchanged", "partial", "refused"]
+
+WITH_ERRORS = " with errors"
+VERDICTS = ("migrated", f"migrated{WITH_ERRORS}", "partial", f"partial{WITH_ERRORS}", "refused", "unchanged")
+"""What reports count; `tl2npu check` finds errors in the new text of those with errors."""
 
 
 def one_line(message: str) -> str:
@@ -75,7 +79,8 @@ class KernelResult:
     ``npuir``, ``unknown``), ``target`` the form that was written (``developer``, ``developer-threads1``, ``fallback``,
     ``npuir``, ``none``) and ``reason`` one sentence that says why that form. ``verified`` is None where nothing was
     executed. ``pipes``: cycles that one block of the new kernel spends on each pipe at the first call, by the cost
-    model; empty where no call tells the sizes.
+    model; empty where no call tells the sizes. ``errors``: codes of what the compiler will reject in the new text,
+    as :func:`judged` has it.
     """
 
     name: str
@@ -89,6 +94,12 @@ class KernelResult:
     cell: int | None = None
     file_line: int | None = None
     pipes: tuple[tuple[str, float], ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The disposition as reports name it, one of :data:`VERDICTS`."""
+        return f"{self.disposition}{WITH_ERRORS}" if self.errors else self.disposition
 
     @property
     def rewritten(self) -> bool:
@@ -153,7 +164,8 @@ class FileResult:
     was looked for and is not there. ``places``: file, module that it imports, path where that was found, empty if it is
     not in the repository. A remembered result holds only as long as all of these are the same.
     ``promises`` are what other files must do for the new text to be right.
-    ``beside``: the path that the new text is written to where the file itself stays.
+    ``beside``: the path that the new text is written to where the file itself stays; ``stands``: it is there already.
+    ``recalled``: a kernel stays as it is because ``migrate --verify`` took it back earlier, which may be forgotten.
     For a notebook the texts are its JSON, and ``cells`` has its code.
     """
 
@@ -169,11 +181,31 @@ class FileResult:
     cells: tuple[Cell, ...] = ()
     promises: tuple[Promise, ...] = ()
     beside: str = ""
+    stands: bool = False
+    recalled: bool = False
 
     @property
     def changed(self) -> bool:
         """True when the tool would write a different text."""
-        return self.error is None and self.new_text != self.old_text
+        return self.error is None and self.new_text != self.old_text and not self.stands
+
+
+def judged(result: FileResult) -> FileResult:
+    """The result with the ``errors`` of each kernel that was rewritten: its own, and those of the whole file."""
+    errors = [item for item in result.diagnostics if item.severity == "error"]
+    owners = [_owner(item, result.kernels) for item in errors]
+    kernels: list[KernelResult] = []
+    for kernel in result.kernels:
+        found = {item.code for item, owner in zip(errors, owners, strict=True) if owner is None or owner is kernel}
+        kernels.append(replace(kernel, errors=tuple(sorted(found))) if kernel.rewritten else kernel)
+    return replace(result, kernels=tuple(kernels))
+
+
+def _owner(item: Diagnostic, kernels: tuple[KernelResult, ...]) -> KernelResult | None:
+    """The kernel that a finding is about; of several with one name the closest one above."""
+    same = [kernel for kernel in kernels if kernel.name == item.kernel]
+    above = [kernel for kernel in same if (kernel.cell or 0, kernel.line) <= (item.cell or 0, item.line)]
+    return above[-1] if above else same[0] if same else None
 
 
 @dataclass(frozen=True)

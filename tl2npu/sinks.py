@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -68,7 +69,9 @@ def deliver(outcomes: Iterable[Outcome], sink: Sink) -> Iterator[FileResult | Sk
         if outcome.source is not None and result.error is None:
             try:
                 old = outcome.source.encode()
-                sink.take(outcome, old, _new_bytes(outcome.source, result))
+                new = _new_bytes(outcome.source, result)
+                result = replace(result, stands=not sink.whole and _stands(outcome, new))
+                sink.take(outcome, old, new)
             except (SinkError, WriteError, SourceError) as error:
                 result = replace(result, error=str(error))
         yield result if outcome.skipped is None else outcome.skipped
@@ -102,7 +105,7 @@ def exit_code(file: FileResult, task: Task, would_change_counts: bool) -> int:
         return 2
     if task == "check":
         return int(any(item.severity == "error" for item in file.diagnostics))
-    refused = any(kernel.unfinished for kernel in file.kernels)
+    refused = any(kernel.unfinished or kernel.errors for kernel in file.kernels)
     unproved = task == "verify" and any(kernel.verified is None and kernel.rewritten for kernel in file.kernels)
     return int(refused or unproved or (would_change_counts and file.changed))
 
@@ -111,6 +114,14 @@ def beside(outcome: Outcome) -> Path | None:
     """The file that the new text goes to where the input stays as it is."""
     name = outcome.result.beside
     return outcome.found.path.with_name(Path(name).name) if name else None
+
+
+def _stands(outcome: Outcome, new: bytes) -> bool:
+    """Whether the file beside the input has this text already."""
+    target = beside(outcome)
+    with suppress(OSError):
+        return target is not None and target.read_bytes() == new
+    return False
 
 
 class Nowhere:
@@ -170,7 +181,7 @@ class ToPatch:
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
         """Append the change of the file."""
-        if new == old:
+        if new == old or _stands(outcome, new):
             return
         target = beside(outcome)
         before = old if target is None else target.read_bytes() if target.exists() else None
@@ -212,13 +223,17 @@ class _Stream:
 
 
 class ToPlace:
-    """Writes every file, changed or not, to another place: ``output`` itself or, as a directory, below it."""
+    """Writes every file, changed or not, to another place: ``output`` itself or, as a directory, below it.
+
+    The tree below ``base`` is kept, a directory above all files; None: that below the directory that was given.
+    """
 
     whole = True
 
-    def __init__(self, output: Path, as_directory: bool) -> None:
+    def __init__(self, output: Path, as_directory: bool, base: Path | None = None) -> None:
         self._output = output
         self._as_directory = as_directory
+        self._base = base
         self._taken: dict[Path, Path] = {}
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
@@ -247,7 +262,10 @@ class ToPlace:
 
     def _target(self, outcome: Outcome) -> Path:
         source = outcome.found.path
-        target = self._output / source.relative_to(outcome.found.root) if self._as_directory else self._output
+        target = self._output
+        if self._as_directory:
+            base = self._base or outcome.found.root
+            target = target / os.path.relpath(source, base)  # the same text for `./a`, `b/../a`
         if target.resolve() == source.resolve():
             raise SinkError("the output is the input; leave out -o to rewrite in place")
         other = self._taken.setdefault(target.resolve(), source)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tl2npu.results import Diagnostic, Verified
 
-Status = Literal["verified", "failed", "not verified", "not migrated"]
+Status = Literal["verified", "failed", "not verified", "not migrated", "unchanged"]
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,8 @@ class VerifyResult:
 
     ``new`` is None for the old file migrated in memory. ``reference``: the trace that was replayed, with its device;
     empty where the old file was executed. ``standard``: what counts as right. ``ok`` holds only if at least one launch
-    was compared, all agreed and every kernel that differs between old and new was among them.
+    was compared, all agreed and every kernel that differs between old and new was among them; a kernel that is the
+    same in both is ``unchanged``, and not proved.
     """
 
     old: str

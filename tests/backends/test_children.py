@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tl2npu.backends.children import Ended, run_child
-from tl2npu.backends.cpu_time import used_up
+from tl2npu.cpu_time import used_up
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX's")
 

@@ -239,3 +239,29 @@ def test_sizes_of_the_command_line_are_a_warning() -> None:
     )
     (found,) = sizes(source(body, params=params, launch=ONE, args="N", tail="factory(1024)"))
     assert (found.severity, found.as_it_stands) == (None, None)
+
+
+FOUR = "".join(f't{i} = T.alloc_shared((SHAPE), "float32")\nT.copy(A[cid, 0], t{i})\n' for i in range(4))
+FOUR += "T.tile.add(t0, t0, t1)\nT.tile.add(t0, t0, t2)\nT.tile.add(t0, t0, t3)\nT.copy(t0, O[cid, 0])"
+ROWS = 'A: T.Tensor((M, D), "float32"), O: T.Tensor((M, D), "float32")'
+
+
+@pytest.mark.parametrize(
+    ("shape", "args", "tail", "said"),
+    [
+        ("1, D", "M, D", "", "`D` = 12,272"),  # of 196352 bytes, 16 for each column
+        ("D,", "M, D", "", "`D` = 12,272"),
+        ("2, D", "M, D", "", "`D` = 6,128"),
+        ("1, D", "M, D", "factory(*x.shape)", "`D` = 12,272"),
+        ("1, D", "M, D", "factory(64, 4096)", None),
+        ("1, D", "M, D", "import torch\ndef run(x):\n    return factory(*x.shape)\nrun(torch.ones(64, 4096))", None),
+        ("1, D // 2", "M, D", "", None),  # 16,384 columns fit
+        ("1, P", "M, D, P", "", None),  # a tile of its own size
+        ("1, P", "M, D, P", "factory(*x.shape, P=tilelang.next_power_of_2(x.shape[1]))", "`P` = 8,192"),
+    ],
+)
+def test_rows_whose_length_nobody_gives(shape: str, args: str, tail: str, said: str | None) -> None:
+    """Four tiles of a row each."""
+    found = findings(source(FOUR.replace("SHAPE", shape), params=ROWS, launch=ONE, args=args, tail=tail))
+    told = [finding.message for finding in found if finding.code in ("TL720", "TL801")]
+    assert told == ([] if said is None else [f"nothing limits `{said[1]}`; the tiles fit UB up to {said}"])

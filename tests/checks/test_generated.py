@@ -280,6 +280,30 @@ def test_names_that_neither_branch_has(head: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("head", "left"),
+    [
+        ("from tilelang.tools.cuda import iket\n", ""),
+        ("from tilelang.tools import cuda\n", ""),
+        ("from tilelang.tools import cuda as c\n", ""),
+        ("import tilelang.tools.cuda as c\n", ""),
+        ("from tilelang.layout import Layout, make_wgmma_swizzled_layout\n", "from tilelang.layout import Layout\n"),
+        ("from tilelang.tools import cuda\nOWN = {'a': cuda}\n", None),
+        ("from tilelang.tools import cuda\n__all__ = ['cuda']\n", None),
+        ("try:\n    from tilelang.tools import cuda\nexcept ImportError:\n    cuda = None\n", None),
+        ("from .tilelang.tools import cuda\n", None),
+        ("from tilelang.layout import Layout\n", None),
+    ],
+)
+def test_imports_that_fail_and_nothing_uses_go(head: str, left: str | None) -> None:
+    result = migrate_text(HEAD.format(head) + GOOD, "k.py", Options())
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated"]
+    assert (result.new_text or "").startswith(HEAD.format(head if left is None else left))
+    if left is not None:
+        assert "TL734" not in {item.code for item in result.diagnostics}
+        assert "TL124" in {change.code for change in result.changes}
+
+
+@pytest.mark.parametrize(
     "head",
     [
         "from tilelang.layout import make_swizzled_layout, Layout",

@@ -29,6 +29,10 @@ def found(body: str, params: str, args: str = "") -> list[str]:
         (VECTOR + "g = S[cid]\nfor i in T.Parallel(64):\n    s[i] = s[i] * g\n" + EXP, INT, "`g` is int32"),
         (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] * cid\n" + EXP, FLOAT, "`cid` is int32"),
         (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] * i\n" + EXP, FLOAT, "has no vector form"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] - s[i]\n" + EXP, FLOAT, "has no vector form"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] -= s[i]\n" + EXP, FLOAT, "has no vector form"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] * 0.0\n" + EXP, FLOAT, "has no vector form"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = (s[i] + 1.0) - s[i]\n" + EXP, FLOAT, "has no vector form"),
     ],
 )
 def test_rejected(body: str, params: str, why: str) -> None:
@@ -40,6 +44,8 @@ def test_rejected(body: str, params: str, why: str) -> None:
     ("body", "params"),
     [
         (VECTOR + "for i in T.Parallel(64):\n" + EXP, FLOAT),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] - (s[i] - 1.0)\n" + EXP, FLOAT),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] * 1.0\n" + EXP, FLOAT),
         (ONE_ELEMENT + "T.tile.exp(s, s)\n", FLOAT),
         (ONE_ELEMENT + "for i in T.Parallel(1):\n    s[i] = s[i] * 2.0 + 1.0\n", FLOAT),
         (VECTOR + "g = S[cid]\nfor i in T.Parallel(64):\n    s[i] = s[i] * 0.5 + g\n" + EXP, FLOAT),
@@ -50,3 +56,22 @@ def test_rejected(body: str, params: str, why: str) -> None:
 )
 def test_accepted(body: str, params: str) -> None:
     assert found(body, params) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("for i in T.serial(64):\n    s[i] = T.abs(s[i])\n", 1),
+        ("if T.abs(S[0]) < 1.0:\n    T.tile.fill(s, 0.0)\n", 1),
+        ("if T.sqrt(S[0]) < 1.0:\n    T.tile.fill(s, 0.0)\n", 1),
+        ("T.tile.fill(s, T.exp(S[0]))\n", 1),
+        ("T.tile.mul(s, s, T.abs(S[0]))\n", 1),
+        ("for i in T.Parallel(64):\n    s[i] = T.abs(s[i])\n", 0),
+        ("for i in T.Parallel(64):\n    if T.abs(i - cid) < 3:\n        s[i] = 0.0\n", 0),
+        ("s[T.abs(cid)] = 1.0\n", 0),
+    ],
+)
+def test_functions_of_single_values(body: str, count: int) -> None:
+    """"Unresolved call Op(tir.fabs)", but not of integers, of which it is a choice."""
+    text = source(f"{TILES}{LOAD}{VECTOR}{body}{REST}T.tile.exp(b, a)\n{STORE}", params=FLOAT, launch=ONE)
+    assert len([f for f in findings(text) if f.code == "TL897"]) == count

@@ -94,7 +94,7 @@ def test_a_condition_on_single_rows_stays_inside_the_flags() -> None:
     T.gemm_v0(h, r, c, init=True)
     """
     extra = 'row = T.alloc_ub((64,), "float32")\nh = T.alloc_shared((32, 64), "float32")\nT.tile.fill(row, 0.0)'
-    assert check(extra, rows) == []
+    assert [code for code in check(extra, rows) if code != "TL710"] == []  # of `h` and `r`
 
 
 @pytest.mark.parametrize("index", ["0", "cid % 4", "cid // 2"])

@@ -36,7 +36,7 @@ def found(statement: str, **settings: object) -> list[str]:
         "T.tile.createvecindex(n, 0)",
         "T.copy(A[0, 0:64], w)\nT.tile.mul(b, b, w[3])",  # a number, read by each core
         "for i, j in T.Parallel(32, 64):\n    if cid * 32 + i + vid * 16 > j:\n        b[i, j] = 0.0",
-        "for i in T.serial(32):\n    row = cid * 32 + i + vid * 16\n    T.tile.add(b[i, :], a[i, :], A[row, 0])",
+        "for i in T.serial(32):\n    x = A[cid * 32 + i + vid * 16, 0]\n    T.tile.add(b[i, :], a[i, :], x)",
         "T.tile.select(b[:16, :], mask, a[:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')",
         "T.tile.select(b[:16, :], mask, a[:16, :], b, 'VSEL_TENSOR_TENSOR_MODE')",
         "T.tile.atomic_add(O[cid * 32 + vid * 16 : cid * 32 + vid * 16 + 16, :], a[:16, :])",
@@ -64,8 +64,8 @@ def test_right_on_both_cores(statement: str) -> None:
         ("for i in T.serial(32):\n    T.copy(A[cid * 32 + i + vid * 16, :], a[i, :])", ["TL824"]),  # added twice
         ("T.tile.select(b, mask, a, 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL832"]),
         ("T.tile.add(b[:16, :], a[:16, :], a[:16, :])", ["TL832"]),  # halved once more
-        ("T.tile.select(b[0:16, :], mask, a[0:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL832", "TL897"]),
-        ("T.tile.select(b[:8, :], mask, a[:8, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL832", "TL897"]),
+        ("T.tile.select(b[0:16, :], mask, a[0:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL744", "TL825", "TL832", "TL897"]),
+        ("T.tile.select(b[:8, :], mask, a[:8, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL825", "TL832", "TL897"]),
         ("T.tile.atomic_add(O[cid * 32 : cid * 32 + 16, :], a[:16, :])", ["TL836"]),
         ("T.tile.atomic_add(O[cid * 32 + vid * 8 : cid * 32 + vid * 8 + 16, :], a[:16, :])", ["TL836"]),
     ],

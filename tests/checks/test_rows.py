@@ -159,7 +159,8 @@ def test_rows_one_by_one_through_a_unit_axis() -> None:
 def test_one_dimensional_row_of_a_three_axis_tensor() -> None:
     params = 'L: T.Tensor((2, 256, 4), "float32"), O: T.Tensor((256, 64), "float32")'
     body = 's = T.alloc_shared((32,), "float32")\nT.copy(L[0, cid * 32 : cid * 32 + 32, 3], s)\nT.tile.exp(s, s)'
-    assert split_only(body, params=params) == ["TL824"]
+    assert sorted(errors(body, params=params)) == ["TL741", "TL824"]  # a column of the tensor is no row of a tile
+    assert errors(body, launch=ONE, params=params) == ["TL741"]
 
 
 @pytest.mark.parametrize(

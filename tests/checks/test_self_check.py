@@ -100,10 +100,51 @@ def test_manual_synchronisation(statement: str, found: list[str]) -> None:
     assert errors(kernel(TILES, LOAD, statement, STORE_B)) == found
 
 
-def test_expert_mode_is_named_and_nothing_else() -> None:
+SCOPED = (
+    "with T.Scope('V'):\n    T.copy(A[cid * 32, 0], a)\n    {}\n    T.tile.exp(b, a)\n    {}\n"
+    "    T.copy(b, O[cid * 32, 0])"
+)
+PAIR = "T.set_flag('mte2', 'v', {0})\n    T.wait_flag('mte2', 'v', {0})"
+
+
+@pytest.mark.parametrize(
+    "keys", [(), ("AUTO_SYNC",), ("AUTO_SYNC", "MEMORY_PLANNING"), ("AUTO_SYNC", "AUTO_CV_SYNC", "MEMORY_PLANNING")]
+)
+def test_scopes_are_fine_where_nothing_else_divides_the_work(keys: tuple[str, ...]) -> None:
+    body = kernel(TILES, SCOPED.format("T.barrier_all()", "T.barrier_all()"))
+    assert errors(body, launch=PLAIN, keys=keys) == []
+    assert warnings(body, launch=PLAIN, keys=keys) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "keys", "found", "warned"),
+    [
+        ("pass", "pass", KEYS, [], ["TL814"]),  # the scope does nothing
+        ("T.barrier_all()", "T.barrier_all()", KEYS, [], ["TL814"]),
+        (PAIR.format(0), "pass", KEYS, [], ["TL814"]),  # a wait right behind its set
+        (PAIR.format(10), "pass", KEYS, [], ["TL814"]),
+        ("T.set_flag('v', 'mte2', 0)", "T.wait_flag('v', 'mte2', 0)", KEYS, ["TL814"], ["TL814"]),
+        ("T.set_flag('v', 'mte2', 9)", "T.wait_flag('v', 'mte2', 9)", KEYS, [], ["TL814"]),
+        ("T.set_flag('m', 'fix', 9)", "T.wait_flag('m', 'fix', 9)", KEYS, ["TL814"], ["TL814"]),  # on the vector cores
+        (PAIR.format(0), PAIR.format(0).replace("'v'", "'mte3'").replace("'mte2'", "'v'"), KEYS[:1], [], ["TL814"]),
+    ],
+)
+def test_scopes_beside_combine(
+    first: str, second: str, keys: tuple[str, ...], found: list[str], warned: list[str]
+) -> None:
+    body = kernel(TILES, SCOPED.format(first, second))
+    assert errors(body, launch=PLAIN, keys=keys) == found
+    assert warnings(body, launch=PLAIN, keys=keys) == warned
+
+
+def test_a_flag_in_front_of_everything_is_dropped() -> None:
+    body = kernel(TILES, "T.set_flag('v', 'mte2', 0)", LOAD, "T.wait_flag('v', 'mte2', 0)\nT.tile.exp(b, a)", STORE_B)
+    assert errors(body, launch=PLAIN, keys=("AUTO_CV_COMBINE",))[:1] == ["TL814"]
+
+
+def test_every_rule_holds_in_expert_mode() -> None:
     scope = "with T.Scope('V'):\n    T.tile.transpose(b, a)\n    T.barrier_all()\n    T.tile.exp(b, b[0, :])"
-    body = kernel(TILES, scope)
-    assert errors(body, launch=PLAIN, keys=()) == ["TL814"]
+    assert errors(kernel(TILES, scope), launch=PLAIN, keys=()) == ["TL741"]
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,11 @@ def file(args: str, body: str = "", module: str = "", calls: str = "") -> FileKe
     return FileKernels(Index.parse(HEAD + module + TEMPLATE.format(args=args, body=lines) + calls))
 
 
-def values(args: str, body: str = "", module: str = "", calls: str = "") -> list[dict[str, int]]:
+def values(
+    args: str, body: str = "", module: str = "", calls: str = "", shapes: bool = False
+) -> list[dict[str, int]]:
     kernels = file(args, body, module, calls)
-    return [caller.values for caller in callers_of(kernels, kernels.located[0])]
+    return [caller.values for caller in callers_of(kernels, kernels.located[0], shapes=shapes)]
 
 
 def test_defaults_without_a_call() -> None:
@@ -165,3 +167,36 @@ def test_parameters_hide_module_names() -> None:
 def test_names_that_live_at_run_time() -> None:
     kernels = file("m, n", 'k = T.symbolic("k")', 's = T.symbolic("s")\n', "factory(s, 8)\nfactory(4, 4)")
     assert runtime_names(kernels, kernels.located[0]) == {"k", "s", "m"}
+
+
+@pytest.mark.parametrize(
+    ("made", "shape"),
+    [
+        ("torch.randn(6, 8)", (6, 8)),
+        ("torch.zeros((6, 8), dtype=torch.float16, device='npu')", (6, 8)),
+        ("torch.empty(size=[2 * 3, 8]).to('npu')", (6, 8)),
+        ("torch.randint(0, 9, (6, 8)).float()", (6, 8)),
+        ("torch.full((6, 8), 9)", (6, 8)),
+        ("torch.randn_like(torch.ones(6, 8))", (6, 8)),
+        ("torch.rand(*torch.ones(6, 8).shape)", (6, 8)),
+        ("torch.randn(k, 8)", (None, 8)),
+        ("torch.randn(6, 8).T", None),
+        ("torch.randn(6, 8)[:4]", None),
+        ("make(6, 8)", None),
+    ],
+)
+def test_sizes_of_tensors(made: str, shape: tuple[int | None, ...] | None) -> None:
+    """Whatever asks for them; ``k`` is not known."""
+    known = [{name: size for name, size in zip("mn", shape or (), strict=False) if size is not None}]
+    for given in ("x.shape[0], x.shape[1]", "x.size(0), x.shape[-1]", "*x.shape", "*x.size()"):
+        calls = f"import torch\ndef run(x):\n    return factory({given})(x)\nrun({made})\n"
+        assert values("m, n", calls=calls, shapes=True) == known, given
+        assert values("m, n", calls=calls) == [{}]
+    unpacked = f"import torch\ndef run(x):\n    m, n = x.shape\n    return factory(m, n)(x)\nrun({made})\n"
+    assert values("m, n", calls=unpacked, shapes=True) == known
+
+
+def test_number_of_elements() -> None:
+    calls = "import torch\ndef run(x):\n    return factory(x.numel(), x.dim())(x)\nrun(torch.ones(6, 8, 2))\n"
+    assert values("m, n", calls=calls, shapes=True) == [{"m": 96, "n": 3}]
+    assert values("m, n", calls=calls.replace("6, 8", "6, k"), shapes=True) == [{"n": 3}]

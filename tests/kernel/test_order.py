@@ -166,3 +166,24 @@ def test_both_sides_of_a_branch_and_macros_count() -> None:
     assert unrolled(f"if cid:\n    {FLAG}\nelse:\n    {FLAG}") == 2
     kernel = read("signal()\nsignal()", factory=f"@T.macro\ndef signal():\n    {FLAG}")
     assert len(events(kernel.body, Side.CUBE, flags)) == 2
+
+
+@pytest.mark.parametrize(
+    ("turns", "condition", "count"),
+    [
+        ("4", "k > 0", 2),  # three turns stand for all
+        ("n", "k >= 1", 2),
+        ("n", "0 != k", 2),
+        ("n", "k == 0", 1),
+        ("2", "k == 1", 1),
+        ("2", "k < 0", 0),
+        ("3", "k % 2 == 0", 2),
+        ("n", "k % 2 == 0", 3),  # not known of later turns: both arms
+        ("n", "k == 100", 3),
+        ("n", "k < n - 1", 3),
+        ("n", "A[0, k] > 0", 3),
+    ],
+)
+def test_a_branch_that_the_turn_decides_is_taken_where_it_holds(turns: str, condition: str, count: int) -> None:
+    body = f"for k in range({turns}):\n    if {condition}:\n        {FLAG}"
+    assert len(events(read(body).body, Side.CUBE, flags)) == count

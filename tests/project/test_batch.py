@@ -45,6 +45,8 @@ def fake(text: str, path: str, options: Options, leave: object = None, together:
         return FileResult(path, text, str(os.getpid()))
     if "hang" in text:
         time.sleep(60)
+    if "slow" in text:
+        time.sleep(1)
     diagnostics = tuple(Diagnostic(code, "n", "error", 1, path) for code in ("TL201", "TL801"))
     return FileResult(path, text, text.replace("old", "new"), diagnostics=diagnostics)
 
@@ -94,6 +96,16 @@ def test_a_file_that_brings_its_process_down_costs_only_itself(how: str, message
     assert [result.path for result in results] == [f"f{n}.py" for n in range(9)]
     assert [result.changed for result in results] == [n % 3 != 1 for n in range(9)]
     assert [result.error for result in results if result.error is not None] == [message] * 3
+
+
+def test_a_file_that_waits_for_its_turn_is_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds on the clock that other processes have are not its own."""
+    monkeypatch.setattr(workers, "cpu_seconds", lambda pid: time.monotonic() / 8)
+    files(a=KERNEL + b"slow")
+    (outcome,) = outcomes(timeout=0.3)
+    assert outcome.result.error is None
+    monkeypatch.setattr(workers, "cpu_seconds", lambda pid: time.monotonic())
+    assert outcomes(timeout=0.3)[0].result.error == "took longer than 0.3 seconds (--timeout)"
 
 
 def test_outcomes_come_while_others_are_still_in_work() -> None:

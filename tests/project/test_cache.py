@@ -16,7 +16,8 @@ from tl2npu.files import Found, collect
 from tl2npu.options import Options
 from tl2npu.project import Batch, Outcome, plain, run
 from tl2npu.project import cache as caches
-from tl2npu.project.cache import Cache, cache_directory, clear
+from tl2npu.project.cache import Cache
+from tl2npu.project.cache_folder import CacheError, cache_directory, clear
 from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, Verified
 
 KERNEL = b"import tilelang\nprim_func\n"
@@ -201,7 +202,7 @@ def test_the_size_is_bounded() -> None:
     for number in range(10):
         cache.put(f"{number:032x}", RESULT)
         os.utime(cache._path(f"{number:032x}"), (number, number))
-    stale = Path("c/00/x.tmp")
+    stale = Path(f"c/00/.{0:030x}.json.x.tmp")
     stale.write_bytes(b"of a run that was killed")
     os.utime(stale, (0, 0))
     size = cache._path(f"{0:032x}").stat().st_size
@@ -248,9 +249,117 @@ def test_the_command_line() -> None:
     assert Path("a.py").read_bytes() == KERNEL + b"new"
 
 
-def test_only_caches_are_cleared(tmp_path: Path) -> None:
-    assert clear(tmp_path) == 0
-    assert (tmp_path / "pyproject.toml").exists()
+def listing(place: Path) -> dict[str, bytes]:
+    found = (path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
+    return {path.relative_to(place).as_posix(): path.read_bytes() for path in found}
+
+
+def own(place: Path) -> None:
+    """A folder of somebody's, with names that look like those of a cache."""
+    for name in (".gitignore", "CACHEDIR.TAG", "ab/important.json", f"cd/{0:030x}.json", "data/x"):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text("Signature: 8a477f597d28d172789f06886806bc55\n")
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        (".", "is not inside of the project"),
+        ("..", "is not inside of the project"),
+        ("sub/../..", "is not inside of the project"),
+        ("../elsewhere", "is not inside of the project"),
+        ("../elsewhere/new", "is not inside of the project"),
+        ("link", "is not inside of the project"),
+        ("link/new", "is not inside of the project"),
+        ("{outside}", "is not inside of the project"),
+        ("{outside}/new", "is not inside of the project"),
+        ("sub", "is not a cache of tl2npu and not empty"),
+        ("sub/../sub", "is not a cache of tl2npu and not empty"),
+        ("inner", "is not a cache of tl2npu and not empty"),
+        ("{project}/sub", "is not a cache of tl2npu and not empty"),
+        ("a.py", "cannot be used: it names a file"),
+        ("a.py/x", "cannot be used"),
+        ("loop", "cannot be used"),
+    ],
+)
+def test_a_folder_that_is_not_ours_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, why: str
+) -> None:
+    project, outside = tmp_path / "project", tmp_path / "elsewhere"
+    own(project / "sub")
+    own(outside)
+    (project / "a.py").write_bytes(KERNEL + b"old")
+    (project / "link").symlink_to(outside)
+    (project / "inner").symlink_to("sub")
+    (project / "loop").symlink_to("loop")
+    setting = setting.format(outside=outside.as_posix(), project=project.as_posix())
+    (project / "pyproject.toml").write_text(f"[tool.tl2npu]\ncache-dir = {setting!r}\n")
+    before = listing(tmp_path)
+    monkeypatch.chdir(project)
+    for command in (
+        ["migrate", ".", "--check"],
+        ["check", "."],
+        ["migrate", "--verify", "--check", "a.py"],
+        ["cache", "clear"],
+        ["cache", "dir"],
+        ["config", "--validate"],
+    ):
+        result = CliRunner().invoke(cli, command)
+        assert (result.exit_code, why in result.output) == (2, True), (command, result.output)
+    (project / "pyproject.toml").write_text("[tool.tl2npu]\n")
+    before["project/pyproject.toml"] = b"[tool.tl2npu]\n"
+    assert CliRunner().invoke(cli, ["migrate", ".", "--check", "--cache-dir", setting]).exit_code == 2
+    assert CliRunner().invoke(cli, ["migrate", ".", "--check", "--no-cache", "--cache-dir", setting]).exit_code == 1
+    worked()
+    assert listing(tmp_path) == before
+
+
+def test_a_new_folder_and_an_empty_one_become_caches(tmp_path: Path) -> None:
+    write(a=b"old")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / ".CACHEDIR.TAG.abc.tmp").write_text("of a run that was killed")
+    for setting in ("new/er", "empty", str(tmp_path / "absolute")):
+        CliRunner().invoke(cli, ["check", ".", "--cache-dir", setting])
+        CliRunner().invoke(cli, ["migrate", ".", "--check", "--cache-dir", setting])
+        assert len(list(Path(setting).glob("*/*.json"))) == 2
+
+
+def test_what_is_in_the_default_place_stays(tmp_path: Path) -> None:
+    write(a=b"old")
+    own(tmp_path / ".tl2npu_cache")
+    before = listing(tmp_path)
+    assert CliRunner().invoke(cli, ["migrate", ".", "--check"]).exit_code == 1
+    assert CliRunner().invoke(cli, ["cache", "clear"]).exit_code == 2
+    worked()
+    assert listing(tmp_path) == before
+    with pytest.raises(CacheError, match="is not a cache"):
+        clear(tmp_path / ".tl2npu_cache")
+    assert clear(tmp_path / "nothing") == 0
+
+
+def test_only_entries_are_cleared_and_shrunk(tmp_path: Path) -> None:
+    """A folder with our mark may come with a repository, with links in it; people put files anywhere."""
+    write(a=b"old")
+    outside = tmp_path / "outside"
+    own(outside)
+    outcomes()
+    place = tmp_path / ".tl2npu_cache"
+    (shelf,) = {path.parent for path in entries()}
+    (shelf / "notes.json").write_text("x")
+    for number in range(256):
+        if not (place / f"{number:02x}").exists():
+            (place / f"{number:02x}").symlink_to(outside / "cd")
+    (shelf / f"{1:030x}.json").symlink_to(outside / "data" / "x")
+    before = listing(outside)
+    write(a=b"old", b=b"old, too", c=b"old as well")
+    outcomes()
+    Cache(place, b"").shrink(0)
+    assert listing(outside) == before
+    assert clear(place) == 0
+    assert listing(outside) == before
+    assert (shelf / "notes.json").read_text() == "x"
+    told = CliRunner().invoke(cli, ["cache", "clear"]).output
+    assert told == f"0 bytes removed; other files in {place} stay\n"
 
 
 def test_two_runs_that_meet() -> None:

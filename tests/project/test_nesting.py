@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import textwrap
+import time
 
 import pytest
 
 from tl2npu.options import Options
-from tl2npu.project.one import process
+from tl2npu.project.one import Task, process
 
 KERNEL = """import tilelang
 import tilelang.language as T
@@ -55,3 +56,40 @@ def test_thousands_are_an_error_of_the_file(place: str) -> None:
     assert result.error is not None
     assert result.error.startswith("nested too deeply")
     assert result.new_text == text
+
+
+DEEP = {
+    "attributes": "x = a" + ".a" * 5000,
+    "attributes over lines": "x = (a" + "\n.a" * 5000 + ")",
+    "subscripts": "x = a" + "[0]" * 5000,
+    "calls": "x = a" + "()" * 5000,
+    "signs": "x = " + "-" * 5000 + "1",
+    "sums": "x = " + "1+" * 5000 + "1",
+    "conditions": "x = " + "1 if x else " * 2000 + "1",
+    "lambdas": "x = " + "lambda: " * 2500 + "1",
+    "decorator": "@a" + ".a" * 5000 + "\ndef f(): pass",
+    "default": "def f(x=a" + ".a" * 5000 + "): pass",
+    "generator": "x = [1 for y in a" + ".a" * 5000 + "]",
+    "format": "x = f'{a" + ".a" * 5000 + "}'",
+    "import": "import a" + ".a" * 5000,
+    "target": "a" + ".a" * 5000 + " = 1",
+}
+
+
+@pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
+@pytest.mark.parametrize("task", ["migrate", "check"])
+def test_deep_expressions_are_an_error_soon(task: Task, text: str) -> None:
+    text = KERNEL.format(factory="", host="    pass\n") + text + "\n"
+    begun = time.process_time()
+    result = process(task, text, "k.py", Options(), debug=False)
+    assert time.process_time() - begun < 5
+    assert result.error is not None
+    assert "nested too deeply" in result.error
+    assert result.new_text == text
+
+
+def test_long_texts_and_hundreds_of_operators_are_no_matter() -> None:
+    more = "x = " + " + ".join(["a.b.c(d)[0]"] * 150) + "\ny = [" + "'é', " * 9000 + "]\nz = 1" + " + 1" * 500 + "\n"
+    result = process("migrate", KERNEL.format(factory="", host="    pass\n") + more, "k.py", Options(), debug=False)
+    assert result.error is None
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated"]

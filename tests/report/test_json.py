@@ -38,6 +38,7 @@ def test_the_whole_object() -> None:
             "failed": 1,
             "skipped": 1,
             "kernels": {"migrated": 1, "partial": 0, "refused": 1, "unchanged": 0},
+            "with_errors": 0,
             "diagnostics": {"error": 1, "warning": 1, "info": 1},
         },
         "skipped": [{"path": "g.py", "reason": "@generated"}],
@@ -63,6 +64,7 @@ def test_the_whole_object() -> None:
         "reason": "because",
         "codes": ["TL201", "TL210"],
         "verified": {"backend": "sim", "calls": 2, "max_error": 0.5},
+        "errors": [],
         "pipes": [{"pipe": "vector", "cycles": 30.5}],
         "effort": {"minutes": 6, "level": "low"},
     }

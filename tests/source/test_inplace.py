@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import stat
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,41 @@ def test_a_broken_repository_is_refused_but_can_be_overridden(tmp_path: Path) ->
     (tmp_path / ".git").mkdir()
     path = tmp_path / "k.py"
     path.write_bytes(b"x")
-    with pytest.raises(WriteError, match="git status failed"):
+    with pytest.raises(WriteError, match="git rev-parse failed: fatal: not a git repository"):
         InPlace().write(path, b"x", b"y")
     assert InPlace(allow_dirty=True).write(path, b"x", b"y") is None
+
+
+def test_what_killed_runs_left_of_a_file_goes(tmp_path: Path) -> None:
+    """A run that is killed cannot clean up; one that still works keeps its file."""
+    path = tmp_path / "k.py"
+    path.write_bytes(b"x")
+    script = (
+        "import os, sys; from pathlib import Path; from tl2npu.source.whole import write_whole\n"
+        "def wait(temporary): print('ready', flush=True); sys.stdin.read()\n"
+        "write_whole(Path(sys.argv[1]), b'y', lasting=True, finish=wait)\n"
+    )
+    runs = [
+        subprocess.Popen([sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    for run in runs:
+        assert run.stdout is not None
+        assert run.stdout.readline() == b"ready\n"
+    runs[0].kill()
+    runs[0].wait()
+    assert len(files(tmp_path)) == 3
+    foreign = {".k.py.swp", ".k.py.abcdefgh.tmp", ".other.py.abcdefgh.tl2npu.tmp", "k.py.abcdefgh.tl2npu.tmp"}
+    for name in foreign:
+        (tmp_path / name).write_bytes(b"")
+        os.utime(tmp_path / name, (1, 1))
+    foreign.add(".k.py.pipe.tl2npu.tmp")
+    os.mkfifo(tmp_path / ".k.py.pipe.tl2npu.tmp")
+    time.sleep(0.3)
+    InPlace().write(path, b"x", b"z")
+    left = files(tmp_path) - foreign - {"k.py", "k.py.orig"}
+    assert len(left) == 1
+    runs[1].communicate(b"")
+    assert runs[1].returncode == 0
+    assert files(tmp_path) == {"k.py", "k.py.orig", *foreign}
+    assert path.read_bytes() == b"y"

@@ -6,7 +6,7 @@ import json
 import pickle
 import shutil
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +212,51 @@ def test_malformed_manifests(tmp_path: Path, how: str) -> None:
     with pytest.raises(TraceError) as error:
         open_trace(tmp_path)
     assert "\n" not in str(error.value)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The place of every value in a JSON document."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+NASTY: list[Any] = [
+    *([], {}, [[]], [{}], {"a": []}, None, True, 0, -1, 10**30, 1.5, 1e308, "", "x" * 9999, "a\u2028\n", "../x"),
+    *({"$dtype": []}, {"$dtype": {}}, {"$float": []}, {"$float": {}}, {"$tuple": {}}, {"$tuple": [{"$dtype": [[]]}]}),
+    nested(900),
+]
+
+
+def test_any_value_in_any_place_is_taken_or_one_clear_error(tmp_path: Path) -> None:
+    manifest = write(tmp_path / "t") / "manifest.json"
+    whole = json.loads(manifest.read_text())
+    refused: list[str] = []
+    for place in places(whole):
+        for value in NASTY:
+            changed = {"": json.loads(json.dumps(whole))}
+            at: Any = changed
+            for key in ("", *place)[:-1]:
+                at = at[key]
+            at[("", *place)[-1]] = value
+            manifest.write_text(json.dumps(changed[""]))
+            try:
+                trace = open_trace(tmp_path / "t")
+                for found in trace.launches:
+                    trace.load(found)
+            except TraceError as error:
+                refused.append(str(error))
+    assert len(refused) > 500
+    assert max(map(len, refused)) < 400 + len(str(tmp_path))
+    assert not any("\n" in text for text in refused)
 
 
 def rewritten(members: dict[str, bytes]) -> Callable[[Path], None]:

@@ -603,3 +603,38 @@ def test_constants_that_the_user_gives_for_configurations_that_are_not_seen() ->
     assert "BLOCK=32)" in to_tilelang(written, tuned=["BLOCK=64"]).text
     hooked = text.replace("key=['n']", "key=['n'], pre_hook=lambda a: a['y_ptr'].zero_()")
     assert to_tilelang(hooked, tuned=["BLOCK=64"]).text == hooked
+
+
+@pytest.mark.parametrize(
+    ("head", "call"),
+    [
+        ("@staticmethod\n    def forward(ctx, x, n):", "twice(x, n)"),
+        ("@staticmethod\n    def forward(context, x, n):", "Twice.apply(x, n)"),
+        ("@classmethod\n    def forward(cls, ctx, x, n):", "twice(x, n)"),
+        ("@classmethod\n    def forward(klass, saved, x, n):", "Twice.apply(x, n)"),
+        ("@classmethod\n    def forward(cls, x, n):", "Twice.forward(x, n)"),
+        ("@staticmethod\n    def forward(x, n):", "Twice.forward(x, n)"),
+        (
+            "@staticmethod\n    def setup_context(ctx, i, o):\n        pass\n\n"
+            "    @staticmethod\n    def forward(x, n):",
+            "twice(x, n)",
+        ),
+        ("@staticmethod\n    def run(ctx, x, n):", "Twice.run(None, x, n)"),
+        ("@classmethod\n    def run(cls, x, n):", "Twice.run(x, n)"),
+    ],
+)
+def test_first_parameters_that_no_call_gives(head: str, call: str) -> None:
+    """Read one place off, ``x`` would be the number: 4 rows of 100 elements, which the second call has not."""
+    text = ROWS.replace("@staticmethod\n    def forward(ctx, x, n):", head).split("twice(")[0]
+    right = f"{text}x, n = torch.randn(4, 100), 100\n{call}\n"
+    assert refusals(right) == []
+    assert "x_shape_0=x.shape[0])(x, y)" in to_tilelang(right).text
+    assert refusals(right.replace("4, 100), 100", "4, 100), 50")) == ["TL522"]
+
+
+def test_a_plain_function_gets_all_that_it_takes() -> None:
+    """Whatever its first parameter is called."""
+    function = ROWS.split("class Twice")[0] + "def f(ctx, n):\n    x = ctx\n" + ROWS.split("ctx, x, n):\n")[1]
+    function = function.split("twice =")[0].replace("        ", "    ") + "f(torch.randn(4, 100), {})\n"
+    assert refusals(function.format(100)) == []
+    assert refusals(function.format(50)) != []

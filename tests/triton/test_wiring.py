@@ -105,3 +105,24 @@ add_one()
         ("k", "triton", "migrated", LINE),
         ("add_one.main", "gpu", "migrated", line),
     ]
+
+
+def test_a_result_that_stands_already(tmp_path: Path) -> None:
+    """Nothing would change, whatever is asked for; an edit of the result would be written over."""
+    for name in ("k.py", "m.py"):
+        (tmp_path / name).write_text(DOUBLE, encoding="utf-8")
+    assert tl2npu("migrate", "--check", "k.py", "m.py", cwd=tmp_path).returncode == 1
+    assert tl2npu("migrate", ".", cwd=tmp_path).stdout.endswith("2 files changed; 2 kernels: 2 migrated\n")
+    for command in (("--check", "."), (".",), ("--check", "--no-cache", "k.py")):
+        done = tl2npu("migrate", *command, cwd=tmp_path)
+        assert done.returncode == 0
+        assert "\n0 files " in done.stdout
+        assert "k.py: the result is in k_tilelang.py already\n" in done.stdout
+    assert tl2npu("migrate", "--diff", "k.py", cwd=tmp_path).stdout == ""
+    found = json.loads(tl2npu("migrate", "--check", "--format", "json", "k.py", cwd=tmp_path).stdout)
+    assert (found["summary"]["changed"], found["files"][0]["changed"]) == (0, False)
+    new = tmp_path / "k_tilelang.py"
+    new.write_text(new.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
+    done = tl2npu("migrate", "--check", "k.py", "m.py", cwd=tmp_path)
+    assert (done.returncode, "1 file would change" in done.stdout) == (1, True)
+    assert "-# mine" in tl2npu("migrate", "--diff", "k.py", cwd=tmp_path).stdout

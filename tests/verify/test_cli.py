@@ -82,7 +82,8 @@ def test_verify_two_files(folder: Path) -> None:
     assert done.stdout == (
         "old.py:16 scale.main: verified on the simulator: 1 launch, largest difference 0\n"
         "  note: inputs of scale.main (seed 0): X standard normal\n"
-        "  note: scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN\n"
+        "  note: scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN, "
+        "values far from 0, values far below 0\n"
         "verified: new.py against old.py on the simulator; 1 of 1 kernel proved, 1 launch compared, "
         "largest difference 0\n"
     )
@@ -154,7 +155,8 @@ def test_verify_as_json(folder: Path) -> None:
         "diagnostics": report["diagnostics"],
         "notes": [
             "inputs of scale.main (seed 3): X standard normal",
-            "scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN",
+            "scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN, "
+            "values far from 0, values far below 0",
         ],
     }
     assert [d["code"] for d in report["diagnostics"]] == ["TL907"]
@@ -183,8 +185,10 @@ def test_a_refused_kernel_proves_nothing(folder: Path) -> None:
     (folder / "refused.py").write_text(REFUSED)
     done = call("verify", "refused.py", "--args", "share(rows=64, factor=0.5)", cwd=folder)
     assert done.returncode == 1
-    assert "share.main: not migrated" in done.stdout
-    assert "0 of 0 migrated kernels agree, 1 not migrated" in done.stdout.split("\n")[-2]
+    assert "share.main: not migrated\n" in done.stdout
+    assert " error TL" in done.stdout  # why it was refused
+    assert "--args" not in done.stdout  # which was given
+    assert "on the simulator; 1 not migrated, 0 launches compared" in done.stdout.split("\n")[-2]
     (folder / "both.py").write_text(SCRIPT + REFUSED)
     done = call("verify", "both.py", *CALL, cwd=folder)
     assert "1 of 1 migrated kernel proved, 1 not migrated, 1 launch compared" in done.stdout.split("\n")[-2]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -114,3 +116,68 @@ def test_largest_looks_at_finite_values_only() -> None:
     new = np.array([1.5, 7.0, 3.0, 5.0], np.float32)
     assert largest(old, new) == 0.5
     assert largest(old[:0], new[:0]) == 0.0
+
+
+ROWS = {
+    "rows": ((2, 64), (slice(1, 2),)),
+    "columns": ((64, 2), (slice(None), slice(1, 2))),
+    "one of many rows": ((48, 32), (slice(17, 18),)),
+    "the middle of three axes": ((8, 2, 32), (slice(None), slice(0, 1))),
+    "a batch": ((3, 16, 8), (slice(2, 3),)),
+}
+
+
+@pytest.mark.parametrize(("shape", "small"), ROWS.values(), ids=ROWS)
+def test_the_tolerance_follows_rows_of_any_axis(shape: tuple[int, ...], small: tuple[slice, ...]) -> None:
+    """Means of about 0.03 beside sums of squares of about 1000: 10 % of a mean is wrong."""
+    rng = np.random.default_rng(0)
+    old = (rng.standard_normal(shape) * 1000).astype(np.float32)
+    old[small] *= np.float32(3e-5)
+    new = old.copy()
+    new[small] += np.float32(3e-3)
+    assert difference(old, new, 1e-4, None) is not None
+    assert difference(old, old + old * np.float32(1e-5), 1e-4, None) is None
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1e6, 1.0), (1.0, 1e-6), (1e6, 1e-6), (1e4, 1e4)])
+def test_what_cancels_has_the_scale_of_its_terms(rows: float, columns: float) -> None:
+    """A product of matrices, summed in two orders, of which one row and one column are larger or smaller."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((64, 256)).astype(np.float32)
+    b = rng.standard_normal((256, 96)).astype(np.float32)
+    a[5] *= np.float32(rows)
+    b[:, 7] *= np.float32(columns)
+    old = a @ b
+    new = np.zeros_like(old)
+    for k in reversed(range(256)):
+        new += a[:, k : k + 1] * b[k : k + 1]
+    assert (np.abs(old - new) > 1e-5 * np.abs(old)).any()  # which no relative tolerance alone allows
+    assert difference(old, new, 1e-5, None) is None
+    new[5, 7] += 1e-3 * rows * columns * 16
+    assert difference(old, new, 1e-5, None) is not None
+
+
+def test_few_elements_tell_nothing_of_their_size() -> None:
+    """Two results of a row may both be what is left of terms of 1."""
+    old = np.ones((64, 2), np.float32)
+    old[3] = 1e-7
+    new = old.copy()
+    new[3] = 2e-7
+    assert difference(old, new, 1e-5, None) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, ml_dtypes.bfloat16])
+def test_numbers_below_the_normal_ones_have_fewer_digits(dtype: Any) -> None:
+    least = ml_dtypes.finfo(dtype).smallest_subnormal
+    old = np.full((32, 32), 3 * float(least)).astype(dtype)
+    new = np.full((32, 32), 4 * float(least)).astype(dtype)
+    assert difference(old, new, 1e-3, None) is None
+    normal = np.full((32, 32), 8 * float(ml_dtypes.finfo(dtype).smallest_normal)).astype(dtype)
+    assert difference(normal, (normal * 1.125).astype(dtype), 1e-3, None) is not None
+
+
+def test_own_errors_of_the_old_kernel() -> None:
+    old = np.full((32, 32), 1e-7, np.float32)
+    new = np.full((32, 32), 3e-7, np.float32)
+    assert difference(old, new, 1e-5, None) is not None
+    assert difference(old, new, 1e-5, None, 3e-7) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.verify.support import HEAD, SCALE, SCRIPT, by_calls, by_script, codes
@@ -105,7 +107,6 @@ def test_expert_mode_may_be_compared_with_expert_mode() -> None:
     other = EXPERT.replace("T.tile.mul(x, x, 2.0)", "T.tile.add(x, x, x)")
     result = by_calls(HEAD + EXPERT, HEAD + other, OF_EXPERT)
     assert (result.ok, codes(result)) == (True, [])
-    assert "twice.main is in Expert mode, where few checks apply" in result.notes
     assert not by_calls(HEAD + EXPERT, HEAD + EXPERT.replace("2.0", "3.0"), OF_EXPERT).ok
 
 
@@ -203,3 +204,49 @@ def test_a_name_that_keeps_its_old_value_in_both_is_told() -> None:
     assert (result.ok, codes(result)) == (True, [])
     assert [note for note in result.notes if "TL739" in note or note.endswith("(as in the old kernel)")]
     assert codes(by_calls(SCRIPT, new)) == ["TL739"]
+
+
+LARGE = """
+
+@tilelang.jit(out_idx=[1], pass_configs=pass_configs)
+def f(M, N, BM, BN=64):
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(M // BM, threads=1, is_npu=True) as (cid):
+            x = T.alloc_shared((BM, BN), "float32")
+            T.copy(X[cid * BM, 0], x)
+            T.tile.add(x, x, 1.0)
+            T.copy(x, Y[cid * BM, 0])
+
+    return main
+
+
+def large():
+    return f(4096, 64, 1024)
+
+
+if __name__ == "__main__":
+    f(64, 64, 32)(np.zeros((64, 64), np.float32))
+"""
+
+
+@pytest.mark.parametrize("arguments", [{"M": 64, "N": 64, "BM": 32}, {"0": 64, "1": 64, "BM": 16}])
+def test_the_call_that_is_given_is_judged(arguments: dict[str, Any]) -> None:
+    """Another call of the file does not fit."""
+    old = HEAD + LARGE
+    new = old.replace("add(x, x, 1.0)", "add(x, x, 2.0 - 1.0)")
+    assert by_calls(old, new, Call("f", arguments)).ok
+    assert codes(by_script(old, new)) == ["TL801"]
+    result = by_calls(old, new, Call("f", {"M": 4096, "N": 64, "BM": 1024}))
+    (found,) = [d for d in result.diagnostics if d.severity == "error"]
+    assert (found.code, "BM=1024" in found.message) == ("TL801", True)
+
+
+def test_one_need_of_memory_one_number() -> None:
+    """The simulator counts the kernel's own buffers, ``check`` what the compiler adds as well: one of them is told."""
+    old = HEAD + LARGE
+    call = Call("f", {"M": 4096, "N": 64, "BM": 1024})
+    result = by_calls(old, old.replace("1.0)", "2.0 - 1.0)"), call, check=None)
+    (found,) = [d for d in result.diagnostics if d.severity == "error"]
+    assert found.code == "TL801"
+    assert "for its own buffers" in found.message

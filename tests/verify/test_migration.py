@@ -104,3 +104,10 @@ def test_nothing_is_executed_where_nothing_changes() -> None:
     assert not result.changed
     assert [k.disposition for k in result.kernels] == ["unchanged"]
     assert result.diagnostics == migrate_text(text, "kernel.py", Options()).diagnostics
+
+
+def test_advice_for_a_kernel_that_no_script_launches() -> None:
+    """``migrate`` itself has no ``--args``."""
+    result = migrate_verified(SCRIPT.replace(MAIN, ""), "kernel.py", Options(), runner=here)
+    (found,) = [d for d in result.diagnostics if d.code == "TL906"]
+    assert "`tl2npu verify FILE --args 'factory(name=value)'`" in found.help

@@ -39,7 +39,7 @@ def test_every_launch_is_compared() -> None:
         + main.replace("np.ones((32 * n, 64), np.float32)", "np.arange(2048 * n, dtype=np.float32).reshape(32 * n, 64)")
     )
     result = by_script(old, wrong)
-    assert [len(c.problems) > 0 for c in result.comparisons] == [False, True]
+    assert [len(c.problems) > 0 for c in result.comparisons if not c.draw] == [False, True]
     assert result.comparisons[1].call == "scale(rows=64, factor=0.5)"
 
 

@@ -249,3 +249,49 @@ def test_a_kernel_that_is_still_a_triton_kernel_in_the_new_file_is_told(tmp_path
     assert [(k.name, k.status) for k in result.kernels] == [("add_kernel", "not verified")]
     text = "new.py still has the Triton kernel 'add_kernel', and as a script it does not launch it"
     assert text in [found.message for found in result.diagnostics]
+
+
+RENAMED = {
+    "other names": [("x_ptr", "A"), ("y_ptr", "B"), ("out_ptr", "C")],
+    "the output": [("out_ptr", "C")],
+    "the inputs": [("x_ptr", "A"), ("y_ptr", "B")],
+    "without _ptr": [("x_ptr", "X"), ("y_ptr", "Y"), ("out_ptr", "Out")],
+    "a name of an old one": [("x_ptr", "first"), ("y_ptr", "out"), ("out_ptr", "result")],
+}
+
+
+@pytest.mark.parametrize("host", [HOST, ""], ids=["script", "kernels only"])
+@pytest.mark.parametrize("names", RENAMED.values(), ids=RENAMED)
+def test_parameters_with_other_names_at_the_same_places(
+    tmp_path: Path, names: list[tuple[str, str]], host: str
+) -> None:
+    new = KERNEL
+    for before, after in names:
+        new = new.replace(before, after)
+    result = verified(tmp_path, OLD, new + host)
+    assert result.ok, result.diagnostics
+    assert result.comparisons[0].outputs == ("out_ptr",)
+    wrong = verified(tmp_path, OLD, (new + host).replace("x[i] + y[i]", "x[i] - y[i]"))
+    assert {d.code for d in wrong.diagnostics} == {"TL907"}
+
+
+@pytest.mark.parametrize("decorator", ["@triton.jit\n", ""])
+def test_a_triton_kernel_that_stays_is_not_proved(tmp_path: Path, decorator: str) -> None:
+    """By decorator, or by a call that ``migrate`` does not see."""
+    old = OLD.replace("@triton.jit\n", decorator)
+    if not decorator:
+        old = old.replace("def add(x", "add_kernel = triton.jit(add_kernel)\n\n\ndef add(x")
+    result = verified(tmp_path, old, old)
+    assert not result.ok
+    assert [(k.name, k.status) for k in result.kernels] == [("add_kernel", "not migrated")]
+
+
+def test_a_triton_kernel_that_stays_beside_a_migrated_one(tmp_path: Path) -> None:
+    second = OLD.split("\n\n\n")[1].replace("add_kernel", "other_kernel")
+    launch = 'other_kernel[(4,)](x, y, torch.empty(1024, device="{}"), 800, BLOCK=256)\n'
+    old = OLD.replace("\n\n\ndef add(", f"\n\n\n{second}\n\n\ndef add(") + launch.format("cuda")
+    new = KERNEL.replace("import tilelang\n", "import tilelang\nimport triton\nimport triton.language as tl\n", 1)
+    new += f"\n\n{second}\n" + HOST + launch.format("npu")
+    result = verified(tmp_path, old, new)
+    assert result.ok, result
+    assert {k.name: k.status for k in result.kernels} == {"add_kernel": "verified", "other_kernel": "not migrated"}

@@ -25,7 +25,8 @@ def test_old_and_migrated_agree() -> None:
     assert result.comparisons[0].call == "scale(rows=64, factor=0.5)"
     assert result.notes == (
         "inputs of scale.main (seed 0): X standard normal",
-        "scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN",
+        "scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN, "
+        "values far from 0, values far below 0",
     )
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from tl2npu.backends.cpu_time import cpu_seconds, used_up
+from tl2npu.cpu_time import cpu_seconds, used_up
 
 Event = dict[str, Any]
 

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import libcst as cst
 
-from tl2npu.checks import npuir
-from tl2npu.checks.cross_core import cores, hand_overs, host, kept, pipelines, races
-from tl2npu.checks.language import front_end, gpu_names, leftovers, self_check, signatures
+from tl2npu.checks import blocks, npuir
+from tl2npu.checks.cross_core import cores, flags, hand_overs, host, kept, pipelines, races, unordered
+from tl2npu.checks.language import (
+    declarations,
+    front_end,
+    gpu_names,
+    leftover_sync,
+    leftovers,
+    self_check,
+    signatures,
+)
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.operators import (
     alignment,
+    arguments,
     copies,
     element_types,
+    extents,
     floors,
     gather,
     gemm,
@@ -25,16 +35,16 @@ from tl2npu.checks.operators import (
     parallel,
     reciprocals,
     starts,
+    tile_bounds,
     unfilled,
+    values,
 )
 from tl2npu.checks.row_split import doubled, outside, row_ops, rows
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import Check, Finding, Subject
 from tl2npu.dialects import ascend, gpu
 from tl2npu.dialects.compiler import COMPILERS
 from tl2npu.kernel.model import Op
 from tl2npu.source.index import Index
-
-Check = Callable[[Subject], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
     rows.check,
@@ -42,13 +52,19 @@ CHECKS: tuple[Check, ...] = (
     outside.check,
     hand_overs.check,
     races.check,
+    unordered.check,
     self_check.check,
+    leftover_sync.check,
     cores.check,
     parallel.check,
     gather.check,
     copies.check,
     alignment.check,
+    arguments.check,
     element_types.check,
+    extents.check,
+    tile_bounds.check,
+    values.check,
     in_place.check,
     missing_operators.check,
     reciprocals.check,
@@ -59,41 +75,40 @@ CHECKS: tuple[Check, ...] = (
     leftovers.check,
     gpu_names.check,
     fitting.check,
+    fitting.check_open_sizes,
     sharing.check,
     starts.check,
     unfilled.check,
     signatures.check,
+    declarations.check,
     front_end.check,
     intrinsics.check,
     generated.check,
     floors.check,
+    blocks.check,
 )
 """Every family; the order does not matter."""
 
-EXPERT_CHECKS: tuple[Check, ...] = (
-    self_check.check_leftover_sync,
-    in_place.check,
-    missing_operators.check,
-    signatures.check,
-    front_end.check,
-)
-"""Of a kernel in Expert mode."""
+ROW_SPLIT_CHECKS: tuple[Check, ...] = (rows.check, row_ops.check, outside.check)
+"""Whether ``threads=2`` splits the rows of every tile as the kernel needs it."""
 
 
 def check_kernel(subject: Subject) -> list[Finding]:
     """What is wrong with a Developer-mode kernel, in text order, each finding once.
 
     A kernel for AscendNPU IR has checks of its own.
-    A kernel in Expert mode is judged by :data:`EXPERT_CHECKS`: the other checks assume that the automatic passes run.
     A prim_func without a launch has no findings.
     """
     if subject.kernel.launch is None:
         return []
     if subject.kernel.dialect == "npuir" or subject.options.target == "npuir":
         return _findings(subject, npuir.CHECKS)
-    if subject.is_expert:
-        return _findings(subject, EXPERT_CHECKS)
     return _findings(subject, CHECKS)
+
+
+def check_families(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
+    """What some of the checks of a Developer-mode kernel say; kept for those that ask again, or for all."""
+    return _findings(subject, checks)
 
 
 def check_as_it_stands(subject: Subject) -> list[Finding]:
@@ -104,7 +119,7 @@ def check_as_it_stands(subject: Subject) -> list[Finding]:
     """
     launch = subject.kernel.launch
     if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
-        found = [*check_kernel(subject), *_findings(subject, (doubled.check,))]
+        found = [*check_kernel(subject), *_findings(subject, (doubled.check, flags.check))]
         return [replace(f, severity=f.as_it_stands) if f.as_it_stands is not None else f for f in found]
     text = "this is a GPU kernel: `is_npu=True` is missing (try `tl2npu migrate`)"
     return [Finding("TL815", launch.call, text)]
@@ -121,7 +136,7 @@ def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
     told: set[tuple[str, int, str, str | None]] = set()  # of the other number of threads, whose example may differ
     for arm in subject.arms:
         mine: set[tuple[str, int, str, str | None]] = set()
-        for finding in (one for check in checks for one in check(arm)):
+        for finding in (one for check in checks for one in _once(arm, check)):
             key = (finding.code, id(finding.node), finding.message)
             short = (finding.code, id(finding.node), finding.message.partition(" (")[0], finding.severity)
             if _applies(subject, finding.code) and key not in seen and short not in told:
@@ -133,6 +148,15 @@ def _findings(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
     if places is None:
         return sorted(found, key=lambda finding: (_place(subject, finding), finding.code))
     return sorted(found, key=lambda finding: (places[id(finding.node)], finding.code))
+
+
+def _once(arm: Subject, check: Check) -> Sequence[Finding]:
+    """What a check says of a kernel: worked out once, whoever asks."""
+    if check not in arm.kept:
+        arm.kept[check] = tuple(replace(finding, by=check) for finding in check(arm))
+    found = arm.kept[check]
+    assert isinstance(found, tuple)
+    return found
 
 
 def _ranks(index: Index, nodes: Collection[cst.CSTNode]) -> dict[int, tuple[int, int, int]] | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
@@ -46,12 +46,18 @@ MOST_VALUES = 16
 """So many of the known ways to call a factory are looked at everywhere; the capacity check looks at all."""
 
 
+def some(values: Sequence[Values]) -> tuple[Values, ...]:
+    """Of more than :data:`MOST_VALUES` some, evenly."""
+    return tuple(values[:: -(-len(values) // MOST_VALUES)])
+
+
 @dataclass(frozen=True, eq=False)
 class Finding:
     """One thing that is wrong; ``severity`` None means the severity of the code.
 
     ``as_it_stands``: the severity in a kernel that is judged as somebody wrote it, where it differs.
     ``repair``: expressions with the text that should stand in their place, an unsafe edit; None removes an element.
+    ``by``: the check that says so. ``lacks``: what an edit can give a kernel whose rows cannot be split.
     """
 
     code: str
@@ -60,6 +66,8 @@ class Finding:
     severity: Severity | None = None
     repair: tuple[tuple[cst.CSTNode, str | None], ...] = ()
     as_it_stands: Severity | None = None
+    by: Check | None = None
+    lacks: Literal["", "axes", "even rows"] = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,8 +227,7 @@ class Subject:
 
         Of more than :data:`MOST_VALUES` some, evenly: TL740 says so.
         """
-        found = self.every_value
-        return tuple(found[:: -(-len(found) // MOST_VALUES)])
+        return some(self.every_value)
 
     @cached_property
     def every_value(self) -> list[Values]:
@@ -232,6 +239,13 @@ class Subject:
         return found
 
     @cached_property
+    def shown(self) -> list[Values]:
+        """The integers of each known way to call the factory, also with the sizes of tensors that the file makes."""
+        every = callers_of(self.file, self.located, shapes=True)
+        found = [caller.values for caller in every if not self.even or self._takes_arm(caller)]
+        return [values for n, values in enumerate(found) if values not in found[:n]] or [every[0].unknown.values]
+
+    @cached_property
     def callers(self) -> tuple[Caller, ...]:
         """Every known way to call the factory that comes to these threads, those of an autotuner among them; at least
         one."""
@@ -241,7 +255,7 @@ class Subject:
     @cached_property
     def every_caller(self) -> tuple[Caller, ...]:
         """Every known way to call the factory; at least one."""
-        return callers_of(self.file, self.located)
+        return callers_of(self.file, self.located, given=self.options.calls)
 
     @cached_property
     def late(self) -> Late:
@@ -281,6 +295,9 @@ class Subject:
         """The on-chip buffers of a memory."""
         return (b for b in self.kernel.buffers.values() if b.memory is memory and b.index < 0)
 
+
+Check = Callable[[Subject], Iterator[Finding]]
+"""A family of findings."""
 
 _SAMPLES = (2, 16, 48, 64, 128, 320, 1024)
 

@@ -31,6 +31,7 @@ COMMANDS = (
     "skill",
     "rule",
     "rules",
+    "explain-log",
     "devices",
     "doctor",
     "lsp",
@@ -69,7 +70,8 @@ class Commands(click.Group):
         """The command of a name, None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"tl2npu.cli.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        command = getattr(import_module(f"tl2npu.cli.{name}"), name)
         assert isinstance(command, click.Command)
         return command
 

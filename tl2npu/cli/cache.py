@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tl2npu.cli.files import settings_of
+from tl2npu.cli.files import cache_place, settings_of
 
 
 @click.group()
@@ -25,19 +25,19 @@ def directory() -> None:
 
 @cache.command()
 def clear() -> None:
-    """Remove the cache of the working directory."""
-    from tl2npu.project.cache import clear as cleared
+    """Remove the cache of the working directory; files that are not tl2npu's stay."""
+    from tl2npu.project.cache_folder import NAME, CacheError
+    from tl2npu.project.cache_folder import clear as cleared
 
-    place = _place()
+    place = _place() or Path(NAME)  # what is in its place is said
     try:
-        freed = 0 if place is None else cleared(place)
+        freed = cleared(place)
+    except CacheError as error:
+        raise click.UsageError(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"cannot remove {place}: {error.strerror or error}") from None
-    click.echo(f"{freed:,} bytes removed")
+    click.echo(f"{freed:,} bytes removed" + (f"; other files in {place} stay" if place.exists() else ""))
 
 
 def _place() -> Path | None:
-    from tl2npu.project.cache import cache_directory
-
-    settings = settings_of([], {})
-    return cache_directory(Path.cwd(), settings.cache_dir, settings.file)
+    return cache_place(Path.cwd(), settings_of([], {}))

@@ -53,12 +53,18 @@ def _object(settings: Settings) -> dict[str, Any]:
 def _validate(paths: list[Path], style: str) -> None:
     """All problems, one line each."""
     from tl2npu.config import ConfigError, common_directory, find_table, read_table
+    from tl2npu.project.cache_folder import CacheError, cache_directory
 
+    start = common_directory(paths)
+    file: Path | None = None
+    problems: list[str] = []
     try:
-        file, table = find_table(common_directory(paths))
-        problems = read_table(file, table)[1] if file is not None else []
-    except ConfigError as error:
-        file, problems = None, [str(error)]
+        file, table = find_table(start)
+        if file is not None:
+            values, problems = read_table(file, table)
+            cache_directory(start, file.parent / values["cache_dir"] if "cache_dir" in values else None, file)
+    except (ConfigError, CacheError) as error:
+        problems.append(str(error))
     if style == "json":
         shown = None if file is None else file.as_posix()
         click.echo(json.dumps({"version": 1, "file": shown, "problems": problems}, indent=2))

@@ -142,15 +142,23 @@ def _outcomes(asked: Request, task: Task, whole: bool) -> Generator[Outcome, Non
 
 
 def _cache(asked: Request, task: Task) -> Cache | None:
-    """Where results are remembered; not those that rest on executed code."""
+    """Where results are remembered, and of executed code what was taken back."""
     from tl2npu.config import common_directory
-    from tl2npu.project.cache import Cache, cache_directory
+    from tl2npu.project.cache import Cache
 
     settings = asked.settings
-    if task == "verify" or not settings.cache:
-        return None
-    directory = cache_directory(common_directory(list(asked.paths)), settings.cache_dir, settings.file)
+    directory = cache_place(common_directory(list(asked.paths)), settings) if settings.cache else None
     return None if directory is None else Cache.of(directory, task, settings.options)
+
+
+def cache_place(start: Path, settings: Settings) -> Path | None:
+    """The folder of the cache, None outside of projects; one that must not be a cache is a usage error."""
+    from tl2npu.project.cache_folder import CacheError, cache_directory
+
+    try:
+        return cache_directory(start, settings.cache_dir, settings.file)
+    except CacheError as error:
+        raise click.UsageError(str(error)) from None
 
 
 @contextmanager

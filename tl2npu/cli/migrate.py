@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,6 +78,8 @@ if TYPE_CHECKING:
 )
 @click.option("--verify-timeout", type=float, metavar="SECONDS", help="CPU time of each kernel.  [default: 120]")
 @backend_options
+@click.option("--print-after", metavar="PASS", multiple=True, hidden=True, help="Show the kernel behind a pass.")
+@click.option("--print-all", is_flag=True, hidden=True, help="Show the kernel behind every pass.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file is saved.")
 @common_options
 @report_options
@@ -85,6 +89,8 @@ def migrate(
     check: bool,
     output: Path | None,
     verify: bool,
+    print_after: tuple[str, ...],
+    print_all: bool,
     watch: bool,
     stdin_filename: Path | None,
     shard: str | None,
@@ -109,6 +115,8 @@ def migrate(
         raise click.UsageError("--backend goes with --verify")
     asked = request(paths, stdin_filename, shard, wanted.quiet, debug, settings)
     asked = replace(asked, settings=replace(asked.settings, options=replace(asked.settings.options, backend=backend)))
+    if print_after or print_all:  # by this process, each file once
+        asked = replace(asked, debug=True, progress=False)
     if diff and sys.stdout.isatty():
         asked = replace(asked, progress=False)  # the patch and the bar would be mixed up
     patched = diff or (asked.is_stdin and not check and output is None)
@@ -119,7 +127,8 @@ def migrate(
         condense = condenser(wanted, patched)
         if sink.whole:  # the result goes where -o or standard output says, and to no file beside
             condensed, condense = condense, lambda result: condensed(replace(result, beside=""))
-        finished, code = run_files(asked, task, sink, condense, would_change_counts=check)
+        with _printing(print_after, print_all):
+            finished, code = run_files(asked, task, sink, condense, would_change_counts=check)
         run = run_of(task, asked, written=not (diff or check), exit_code=code)
         print_report(finished, run, wanted, explain=asked.settings.explain, patched=patched)
         return code
@@ -131,7 +140,16 @@ def migrate(
     sys.exit(once(asked))
 
 
+def _printing(names: tuple[str, ...], everything: bool) -> AbstractContextManager[None]:
+    if not names and not everything:
+        return nullcontext()
+    from tl2npu.printed import printing
+
+    return printing(frozenset() if everything else frozenset(names), sys.stderr.write)
+
+
 def _sink(asked: Request, diff: bool, check: bool, output: Path | None) -> Sink:
+    from tl2npu.config import common_directory
     from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
 
     if diff:
@@ -140,7 +158,8 @@ def _sink(asked: Request, diff: bool, check: bool, output: Path | None) -> Sink:
         return Nowhere()
     if output is not None:
         several = len(asked.paths) != 1 or asked.paths[0].is_dir()
+        base = common_directory([Path(os.path.abspath(path)) for path in asked.paths])  # noqa: PTH100
         if several and (output.is_file() or output.suffix in (".py", ".ipynb")):
             raise click.UsageError("several files need a directory as output")
-        return ToPlace(output, several or output.is_dir())
+        return ToPlace(output, several or output.is_dir(), base)
     return ToStream(sys.stdout.buffer) if asked.is_stdin else ToFiles(asked.settings.allow_dirty)

@@ -53,7 +53,7 @@ def common_options(command: Any) -> Any:
             click.option("--force-exclude", is_flag=True, default=None, help="Skip them even if they are named."),
             click.option("--shard", metavar="I/N", help="Process only the I-th of N equal parts of the files."),
             click.option("-j", "--jobs", type=click.IntRange(min=0), help="Processes.  [default: automatic]"),
-            click.option("--timeout", type=float, metavar="SECONDS", help="Time for each file.  [default: 600]"),
+            click.option("--timeout", type=float, metavar="SECONDS", help="CPU time for each file.  [default: 600]"),
             click.option("--cache/--no-cache", default=None, help="Cache results in .tl2npu_cache.  [default: on]"),
             click.option("--cache-dir", type=click.Path(path_type=Path), help="Cache them there instead."),
             click.option("--debug", is_flag=True, help="Show the traceback of an internal error."),

@@ -107,15 +107,16 @@ def write_report(report: Report, wanted: Wanted, *, explain: bool = False, patch
 
     targets = _targets(wanted)
     stream = sys.stderr if patched else sys.stdout
+    color = wants_color(stream, wanted.color)
+    writer = TextReport(color=color, explain=explain, changes=not patched, width=_width(stream))
     if wanted.quiet:
         for entry in report.entries:
             if entry.error is not None:
                 click.echo(visible(f"{entry.path}: error: {entry.error}"), err=True)
+        click.echo(writer.errors(report), nl=False, file=stream, color=color)
     elif wanted.style != "text" and wanted.style not in {style for _, style in targets}:
         click.echo(render(report, wanted.style), nl=False, file=stream)
     else:
-        color = wants_color(stream, wanted.color)
-        writer = TextReport(color=color, explain=explain, changes=not patched, width=_width(stream))
         text = writer.short(report) if wanted.summary else writer.render(report)
         click.echo(text, nl=False, file=stream, color=color)
     if wanted.style == "github":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 
@@ -12,14 +14,34 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
     return [word for word in (*CODES, *names) if word.startswith(incomplete)]
 
 
-@click.command(short_help="Print the page of a rule.")
-@click.argument("code", shell_complete=_complete)
-def rule(code: str) -> None:
-    """Print the documentation of a rule, given by its code or its name."""
+@click.command(short_help="Print the page of a rule, or what an error means.")
+@click.argument("code", required=False, shell_complete=_complete)
+@click.option("--error", metavar="TEXT", help="Explain a code or message of compiler, runtime or device instead.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="Of --error.")
+def rule(code: str | None, error: str | None, style: str) -> None:
+    """Print the documentation of a rule, given by its code or its name.
+
+    With --error: what an error code (507015), a message or words of one mean, and which rules are about it. Exit
+    code 1 if nothing is known.
+    """
+    if (code is None) == (error is None):
+        raise click.UsageError("give the code of a rule, or --error TEXT")
+    if error is not None:
+        _explain(error, style)
     from tl2npu.rules import RuleError, find_rule
 
     try:
-        found = find_rule(code)
-    except RuleError as error:
-        raise click.UsageError(str(error)) from None
+        found = find_rule(code or "")
+    except RuleError as wrong:
+        raise click.UsageError(str(wrong)) from None
     click.echo(f"{found.code} {found.name} ({found.group})\n\n{found.text.strip()}")
+
+
+def _explain(error: str, style: str) -> None:
+    from tl2npu.report.errors import answer
+
+    known = answer(error, style)
+    if not known:
+        click.echo("nothing is known about this; give the words of the message, or a code", err=True)
+    click.echo(known, nl=False)
+    sys.exit(0 if known else 1)

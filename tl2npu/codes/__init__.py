@@ -331,6 +331,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write `T.Kernel(n, threads=2, is_npu=True) as (cid)` with one grid axis"),
     ("TL816", "incomplete-pass-configs", "error", "display-only",
      "add the missing `TL_ASCEND_*` keys to `pass_configs`"),
+    ("TL817", "too-many-blocks", "error", "display-only",
+     "launch a block for each core, with a loop over its tasks (`migrate --fixed-core`), or use larger tiles"),
     ("TL820", "odd-split-rows", "error", "display-only",
      "make the row count of the tile even, or use `threads=1`"),
     ("TL821", "unit-row-buffer", "error", "display-only",

@@ -63,5 +63,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL548", "unsupported-dot", "error", "display-only", "multiply two matrices whose inner size has one name"),
     ("TL549", "mixed-tile-ranks", "error", "display-only", "give both tiles the same axes and extents"),
     ("TL550", "unresolved-constant", "error", "display-only", "pass the constant as a number at the launch"),
+    ("TL560", "undecorated-kernel", "error", "display-only",
+     "decorate the kernel with `@triton.jit`, or write `kernel = triton.jit(kernel)` in the module"),
 )
 # fmt: on

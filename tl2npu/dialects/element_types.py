@@ -18,7 +18,7 @@ SYNONYMS: Mapping[str, str] = MappingProxyType(
     {"float": "float32", "half": "float16", "int": "int32", "bf16": "bfloat16", "double": "float64"}
 )
 """Other spellings of element types."""
-_KNOWN = frozenset("float16 float32 bfloat16 bool".split()) | {
+_KNOWN = frozenset("float16 float32 float64 bfloat16 bool".split()) | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
 
@@ -49,6 +49,7 @@ _ROWS: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("arith_progression", "buffer", _ARITHMETIC),
     ("broadcast", "dst", _FLOATS | {"int8", "uint8"}),
     ("gather", "dst", _MOVED),
+    ("merge_sort", "dst", frozenset({"float32"})),
 )
 
 OPERATORS: Mapping[str, tuple[str, frozenset[str]]] = MappingProxyType(
@@ -63,10 +64,16 @@ OPERATORS: Mapping[str, tuple[str, frozenset[str]]] = MappingProxyType(
 """
 
 
-ALIKE = frozenset(
-    f"tile.{name}" for name in "add sub mul max min div exp ln abs reciprocal sqrt rsqrt sigmoid silu relu".split()
+_SAME = "add sub mul max min div exp ln abs reciprocal sqrt rsqrt sigmoid silu relu leaky_relu"
+ALIKE: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys((f"tile.{name}" for name in _SAME.split()), ""),
+        "tile.compare": "dst",
+        "tile.select": "selMask",
+    }
 )
-"""Operators whose tiles have one element type: the instructions have one type for all operands (``Add<T>``)."""
+"""Operators whose tiles have one element type, and the operand that is a mask: the instructions have one type for all
+others (``Add<T>``)."""
 
 
 def takes(name: str, dtype: str, mode: str = "") -> bool:

@@ -22,16 +22,6 @@ def refuse_atomic(stmt: Op) -> None:
         raise Blocked("TL173", stmt.node, "the NPU's atomic addition does not return the old value")
 
 
-def extends(operand: Operand) -> bool:
-    """True if ``T.tile.atomic_add`` can read a size from an operand: a whole tile, or slices with one bound or none.
-
-    A slice with two bounds becomes a load of a vector in TVM's parser, and a load has no extents there
-    (tilelang/language/ascend_tile.py:_atomic_add_extent; measured: "Cannot deduce atomic_add extents").
-    """
-    slices = [dim.node for dim in operand.dims or () if isinstance(dim.node, cst.Slice)]
-    return operand.dims is None or (bool(slices) and all(s.lower is None or s.upper is None for s in slices))
-
-
 def sized(operand: Operand) -> str | None:
     """An operand as text that has a size for ``T.tile.atomic_add``; None for a part that needs a tile of its own.
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import libcst as cst
+
 from tl2npu.kernel.access import accesses, is_on_chip, side_of
 from tl2npu.kernel.model import (
     Alloc,
@@ -29,6 +31,7 @@ from tl2npu.kernel.model import (
     walk,
 )
 from tl2npu.kernel.symbolic import Opaque
+from tl2npu.source.tree import nodes_of
 
 ON_CHIP = frozenset(Memory) - {Memory.GM, Memory.VAR}
 
@@ -212,3 +215,21 @@ def _counts(body: Sequence[Stmt]) -> dict[Buffer, int]:
         for access in accesses(stmt):
             counts[access.operand.buffer] = counts.get(access.operand.buffer, 0) + 1
     return counts
+
+
+def count_of_statements(body: Sequence[Stmt]) -> int:
+    """How many statements the body of a loop is to the pass that makes pipelines of loops.
+
+    It stops at a body that is not a sequence ("The body of the software pipeline should be SeqStmt"). Names and
+    allocations are none. Several vector instructions of one ``T.Parallel`` are a sequence.
+    """
+    count = 0
+    for stmt in body:
+        if isinstance(stmt, Inlined):
+            count += count_of_statements(stmt.body)
+        elif isinstance(stmt, Loop) and stmt.kind == "parallel":
+            stores = [inner.value.node for inner in walk(stmt.body) if isinstance(inner, Store)]
+            count += max(1, len(stores), *(len(nodes_of(value, cst.BinaryOperation, cst.Call)) for value in stores))
+        elif not isinstance(stmt, (Let, Alloc)) and not isinstance(stmt.node, cst.Pass):
+            count += 1
+    return count

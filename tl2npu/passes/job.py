@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import dropwhile
 from types import MappingProxyType
+from typing import Literal, TypeVar, cast
 
 import libcst as cst
 
+from tl2npu import printed
 from tl2npu.across.users import Users
 from tl2npu.codes import CODES
 from tl2npu.kernel.blocked import Blocked
@@ -29,20 +31,23 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.tree import SubclassesOf, mentioned, names_in, walk
 
+FactT = TypeVar("FactT")
+
 _IS_SMALL = SubclassesOf(cst.BaseSmallStatement)
 
 
 @dataclass(frozen=True, eq=False)
 class Fork:
-    """Where the ways of a kernel part, with plenty of memory and with little: the work so far, and the rest of it."""
+    """Where the ways of a kernel part: the work so far, and the rest of it."""
 
     job: Job
     rest: Callable[[Job], None]
 
-    def again(self, *, tight: bool = False, in_turns: bool = False) -> Job:
+    def again(self, *, tight: bool | None = None, in_turns: bool | None = None) -> Job:
         """Another way, to its end. Raises :class:`Blocked` where a pass cannot prove what it needs."""
         job = self.job.copied()
-        job.tight, job.in_turns = tight, in_turns
+        job.tight = job.tight if tight is None else tight
+        job.in_turns = job.in_turns if in_turns is None else in_turns
         self.rest(job)
         return job
 
@@ -64,8 +69,9 @@ class Job:
     ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
     to their sums as late as may be. ``in_turns``: the cores are to take turns, without stages; ``staged``: a loop over
     both has some. ``spends``: tiles may be added to save time (products of zeros that order the cores and start sums,
-    tiles for columns of tensors); ``has_spent``: some were.
-    ``fork``: where memory and stages first matter, None before.
+    tiles for columns of tensors); ``has_spent``: some were. ``loops``: a block may do several tasks;
+    ``has_looped``: it does.
+    ``forks``: where memory (``"memory"``) and stages (``"stages"``) first matter.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
     several kernels names the new target with the first of them.
@@ -87,7 +93,9 @@ class Job:
     staged: bool = False
     spends: bool = True
     has_spent: bool = False
-    fork: Fork | None = None
+    loops: bool = True
+    has_looped: bool = False
+    forks: dict[str, Fork] = field(default_factory=dict)
     users: Users | None = None
     targets: tuple[object, ...] | None = None
     promises: list[Promise] = field(default_factory=list)
@@ -97,8 +105,7 @@ class Job:
     made: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=dict)
     _lines: dict[int, tuple[cst.CSTNode, int | None]] = field(default_factory=dict)
     _kernel: Kernel | None = None
-    _late: tuple[Kernel, Late] | None = None
-    _judge: tuple[Kernel, Judge] | None = None
+    _facts: tuple[Kernel, dict[object, object]] | None = None
 
     def copied(self) -> Job:
         """A job that goes on from here by itself."""
@@ -112,12 +119,17 @@ class Job:
             edited=list(self.edited),
             notes=list(self.notes),
             made=dict(self.made),
+            forks=dict(self.forks),
             _lines=dict(self._lines),
         )
 
-    def part(self, rest: Callable[[Job], None]) -> None:
-        """Go on with ``rest``, the first to ask for the way; :attr:`fork` can go on another one."""
-        self.fork = Fork(self.copied(), rest)
+    def again(self) -> Job:
+        """A job that starts here by itself, for a target of its own."""
+        return replace(self.copied(), targets=None, _kernel=self.kernel)
+
+    def part(self, where: Literal["memory", "stages"], rest: Callable[[Job], None]) -> None:
+        """Go on with ``rest``, the first to ask for memory or for stages; the fork can go on another way."""
+        self.forks[where] = Fork(self.copied(), rest)
         rest(self)
 
     @property
@@ -133,22 +145,25 @@ class Job:
             infer_memory(self._kernel)
         return self._kernel
 
+    def fact(self, of: Callable[[Job], FactT]) -> FactT:
+        """What a function finds out about the kernel as it stands now: once, until the kernel changes."""
+        kernel = self.kernel
+        if self._facts is None or self._facts[0] is not kernel:
+            self._facts = kernel, {}
+        facts = self._facts[1]
+        if of not in facts:
+            facts[of] = of(self)
+        return cast(FactT, facts[of])
+
     @property
     def late(self) -> Late:
         """What only has a value when the kernel, as it stands now, is launched."""
-        kernel = self.kernel
-        if self._late is None or self._late[0] is not kernel:
-            self._late = kernel, Late.of(self.file, self.located, kernel)
-        return self._late[1]
+        return self.fact(_late)
 
     @property
     def judge(self) -> Judge:
         """What is known of the alignment of accesses to UB in the kernel as it stands now."""
-        kernel = self.kernel
-        if self._judge is None or self._judge[0] is not kernel:
-            made = Judge.of(self.file, self.located, kernel, callers_of(self.file, self.located), self.late)
-            self._judge = kernel, made
-        return self._judge[1]
+        return self.fact(_judge)
 
     @property
     def module(self) -> cst.Module:
@@ -163,6 +178,7 @@ class Job:
                 self._note_sources(new, old)
             self.file = self.file.after(edits)
             self._kernel = None
+            printed.edited(self.located.node)
 
     def restore(self, file: FileKernels, edited: list[tuple[str, cst.CSTNode, str]]) -> None:
         """Go back to an earlier state of the text."""
@@ -356,6 +372,14 @@ class Job:
         """Record a finding; ``done``: its advice is taken already, so the finding gets none."""
         found = self.finding(code, node, message, severity)
         self.notes.append(replace(found, help="") if done else found)
+
+
+def _late(job: Job) -> Late:
+    return Late.of(job.file, job.located, job.kernel)
+
+
+def _judge(job: Job) -> Judge:
+    return Judge.of(job.file, job.located, job.kernel, callers_of(job.file, job.located), job.late)
 
 
 def diagnostic(

@@ -49,10 +49,13 @@ def run(
     batch = batch or Batch()
     progress = batch.progress or (lambda count: None)
     forget()
-    known, sizes, hold = _survey(files, options, batch.whole, None if debug else batch.cache)
+    reusable = None if debug or task == "verify" else batch.cache  # what rests on executed code is not
+    known, sizes, hold = _survey(files, options, batch.whole, reusable)
     progress(len(known))
     if debug:
-        answers: Generator[Outcome, None, None] = (work(files[number], task, options, debug) for number in sizes)
+        answers: Generator[Outcome, None, None] = (
+            work(files[number], task, options, debug, batch.cache) for number in sizes
+        )
     else:
         answers = _answers(sizes, files, task, options, batch, progress)
 
@@ -61,10 +64,10 @@ def run(
             if number in sizes:
                 yield next(answers)
             else:
-                yield known[number] or _again(found, task, options, batch.cache)
+                yield known[number] or _again(found, task, options, reusable)
 
     with closing(answers):
-        yield from settled(first(), options, hold) if task == "migrate" else first()
+        yield from settled(first(), options, hold, batch.cache) if task == "migrate" else first()
     if sizes and batch.cache is not None:
         batch.cache.shrink()
 
@@ -97,8 +100,8 @@ def _survey(
 
 def _again(found: Found, task: Task, options: Options, cache: Memory | None) -> Outcome:
     """A file that needs no work, with its text; it is worked on if that is not true any more."""
-    outcome = None if cache is None else remembered(found, options, cache)
-    return outcome or work(found, task, options)
+    outcome = None if cache is None else remembered(found, task, options, cache)
+    return outcome or work(found, task, options, cache=cache)
 
 
 def _answers(

@@ -8,7 +8,6 @@ Nothing here ever fails: without a place to write, a run goes on without a cache
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,21 +21,16 @@ from tl2npu.across.modules import locate
 from tl2npu.files import Found
 from tl2npu.options import Options
 from tl2npu.project import plain
+from tl2npu.project.cache_folder import entries, is_cache, make_shelf
 from tl2npu.project.one import Task, display
 from tl2npu.results import FileResult
-from tl2npu.source.inplace import repository_root
 from tl2npu.source.pyproject import nearest_pyproject
 from tl2npu.source.whole import write_whole
 
-NAME = ".tl2npu_cache"
 LIMIT = 256 * 1024 * 1024
 """Bytes; beyond them the entries that were of no use for longest go."""
 
 _SIZE = 16  # bytes of a digest
-_TAG = (
-    "Signature: 8a477f597d28d172789f06886806bc55\n"
-    "# This directory holds a cache of tl2npu. See https://bford.info/cachedir/\n"
-)
 
 
 @dataclass(frozen=True)
@@ -79,20 +73,18 @@ class Cache:
         data = _digest(body).hex().encode() + b"\n" + body
         path = self._path(key)
         with suppress(OSError):
-            self._make(path.parent)
+            make_shelf(self.directory, path.parent.name)
             write_whole(path, data, lasting=False)
 
     def shrink(self, limit: int = LIMIT) -> None:
         """Keep the cache within a number of bytes; what killed runs left behind goes, too."""
-        entries: list[tuple[float, int, str]] = []
-        with suppress(OSError):
-            for shelf in self.directory.glob("??"):
-                with suppress(OSError), os.scandir(shelf) as listing:
-                    for entry in listing:
-                        state = entry.stat(follow_symlinks=False)
-                        entries.append((state.st_mtime, state.st_size, entry.path))
-        size = sum(size for _, size, _ in entries)
-        for _, own, path in sorted(entries):
+        listed: list[tuple[float, int, str]] = []
+        for entry in entries(self.directory) if is_cache(self.directory) else ():
+            with suppress(OSError):
+                state = entry.stat(follow_symlinks=False)
+                listed.append((state.st_mtime, state.st_size, entry.path))
+        size = sum(size for _, size, _ in listed)
+        for _, own, path in sorted(listed):
             if size <= limit:
                 break
             with suppress(OSError):
@@ -116,38 +108,6 @@ class Cache:
             return None
         holds = all(_state(path) == state for path, state in result.depends)
         return result if holds and all(_place(file, name) == place for file, name, place in result.places) else None
-
-    def _make(self, shelf: Path) -> None:
-        if shelf.is_dir():
-            return
-        shelf.mkdir(parents=True, exist_ok=True)
-        (self.directory / ".gitignore").write_text("*\n", encoding="utf-8")
-        (self.directory / "CACHEDIR.TAG").write_text(_TAG, encoding="utf-8")
-
-
-def cache_directory(start: Path, configured: Path | None, config_file: Path | None) -> Path | None:
-    """Where the cache of a project lies; None outside of projects, where a directory would only be in the way.
-
-    ``start`` is a directory, ``configured`` the setting, ``config_file`` the pyproject.toml with ``[tool.tl2npu]``.
-    """
-    if configured is not None:
-        return configured
-    if config_file is not None:
-        return config_file.absolute().parent / NAME
-    root = repository_root(start.absolute() / NAME)
-    if root is not None:
-        return root / NAME
-    project = nearest_pyproject(start)
-    return None if project is None else project.absolute().parent / NAME
-
-
-def clear(directory: Path) -> int:
-    """Remove a cache; the number of bytes that are free now. What is no cache is left alone. Raises ``OSError``."""
-    if not (directory / "CACHEDIR.TAG").is_file():
-        return 0
-    size = sum(path.lstat().st_size for path in directory.rglob("*") if path.is_file())
-    shutil.rmtree(directory)
-    return size
 
 
 def _digest(*parts: str | bytes) -> bytes:

@@ -7,13 +7,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol
 
 from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.files import Found, skip_reason, worth_a_look
 from tl2npu.options import Options
-from tl2npu.results import FileResult, Skipped
+from tl2npu.project.verdicts import is_known, learn, recalled
+from tl2npu.results import FileResult, Skipped, judged
 from tl2npu.source.notebook import Notebook, is_notebook
 from tl2npu.source.text import SourceError, SourceText, TooBig, decode_source, read_bytes
 
@@ -83,20 +85,25 @@ def work(found: Found, task: Task, options: Options, debug: bool = False, cache:
     if isinstance(seen, Outcome):
         return seen
     source, data = seen
-    result = process(task, source.text, display(found.path), options, debug, together=True)
-    if cache is not None:
-        cache.put(cache.key(found, data), result)
-    return Outcome(found, result, source)
+    done = process(task, source.text, display(found.path), options, debug, together=True, cache=cache)
+    if cache is not None and not done.recalled and not debug and task != "verify":
+        cache.put(cache.key(found, data), done)
+    return Outcome(found, done, source)
 
 
-def remembered(found: Found, options: Options, cache: Memory) -> Outcome | None:
-    """What an earlier run found out about a file, None if nothing or if the file is another one now."""
+def remembered(found: Found, task: Task, options: Options, cache: Memory) -> Outcome | None:
+    """What an earlier run found out about a file, None if nothing or if the file is another one now.
+
+    Nor is it of use once ``migrate --verify`` has taken back what it would write.
+    """
     seen = look(found, options)
     if isinstance(seen, Outcome):
         return None
     source, data = seen
     result = cache.get(cache.key(found, data), source.text)
-    return None if result is None else Outcome(found, result, source)
+    if result is None or (task == "migrate" and is_known(cache, result)):
+        return None
+    return Outcome(found, result, source)
 
 
 def run_text(data: bytes, name: str, task: Task, options: Options, debug: bool = False) -> Outcome:
@@ -109,10 +116,18 @@ def run_text(data: bytes, name: str, task: Task, options: Options, debug: bool =
     return Outcome(found, process(task, source.text, name, options, debug), source)
 
 
-def process(task: Task, text: str, path: str, options: Options, debug: bool, together: bool = False) -> FileResult:
+def process(
+    task: Task,
+    text: str,
+    path: str,
+    options: Options,
+    debug: bool,
+    together: bool = False,
+    cache: Memory | None = None,
+) -> FileResult:
     """Do the task on a text; a failure of the tool itself is an error of the file, with ``debug`` an exception.
 
-    ``together``: what the result promises of other files is kept.
+    ``together``: what the result promises of other files is kept. ``cache``: knows what was taken back earlier.
     """
 
     def of_code(code: str) -> FileResult:
@@ -121,10 +136,14 @@ def process(task: Task, text: str, path: str, options: Options, debug: bool, tog
         if task == "verify":
             from tl2npu.verify.migration import migrate_verified  # executes the code of the file
 
-            return migrate_verified(code, path, options, book=Notebook.read(text) if is_notebook(path) else None)
+            learned = None if cache is None else partial(learn, cache)
+            book = Notebook.read(text) if is_notebook(path) else None
+            return migrate_verified(code, path, options, book=book, learned=learned)
         if task == "check":
             return languages.check_source(code, path, options)
-        return languages.migrate_source(code, path, options, together=together and not is_notebook(path))
+        both = together and not is_notebook(path)
+        found, some = recalled(cache, lambda leave: languages.migrate_source(code, path, options, leave, both))
+        return replace(found, recalled=some)
 
     try:
         with _room_for_nesting():
@@ -138,7 +157,13 @@ def process(task: Task, text: str, path: str, options: Options, debug: bool, tog
             raise
         message = " ".join(str(error).split())
         return FileResult(path, text, text, f"internal error: {type(error).__name__}: {message}")
-    return replace(result, diagnostics=tuple(item for item in result.diagnostics if _reported(item.code, options)))
+    return reported(result, options)
+
+
+def reported(result: FileResult, options: Options) -> FileResult:
+    """The result with those diagnostics that shall be reported, and the verdicts that follow from them."""
+    shown = tuple(item for item in result.diagnostics if _wanted(item.code, options))
+    return judged(replace(result, diagnostics=shown))
 
 
 @contextmanager
@@ -187,5 +212,5 @@ def _look_through(found: Found, name: str, data: bytes, options: Options) -> tup
     return source, data
 
 
-def _reported(code: str, options: Options) -> bool:
+def _wanted(code: str, options: Options) -> bool:
     return code.startswith(options.select or "") and not code.startswith(options.ignore or "-")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from tl2npu.cells import Places, by_cells
 from tl2npu.options import Options
 from tl2npu.project.held import Held
-from tl2npu.project.one import Outcome, look, process
+from tl2npu.project.one import Memory, Outcome, look, process, reported
+from tl2npu.project.verdicts import recalled
 from tl2npu.results import Diagnostic, FileResult, Follower, Promise
 from tl2npu.source.notebook import Notebook, NotebookSkipped, is_notebook
 from tl2npu.source.text import SourceError
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from tl2npu.passes.host.followers import Unable
 
 
-def settled(outcomes: Iterable[Outcome], options: Options, hold: bool) -> Generator[Outcome, None, None]:
+def settled(
+    outcomes: Iterable[Outcome], options: Options, hold: bool, cache: Memory | None = None
+) -> Generator[Outcome, None, None]:
     """The outcomes after all promises are kept or withdrawn, in their order.
 
     ``hold``: promises are likely, so that outcomes wait until all are there; else a kernel that needs other files to
@@ -29,10 +32,10 @@ def settled(outcomes: Iterable[Outcome], options: Options, hold: bool) -> Genera
     """
     if not hold:
         for outcome in outcomes:
-            yield outcome if not outcome.result.promises else _withdrawn(outcome, options)
+            yield outcome if not outcome.result.promises else _withdrawn(outcome, options, cache)
         return
     with closing(Held()) as held:
-        second = _Second(held, options)
+        second = _Second(held, options, cache)
         for number, outcome in enumerate(outcomes):
             second.add(number, outcome)
         second.settle()
@@ -40,11 +43,11 @@ def settled(outcomes: Iterable[Outcome], options: Options, hold: bool) -> Genera
             yield second.final(number)
 
 
-def _withdrawn(outcome: Outcome, options: Options) -> Outcome:
+def _withdrawn(outcome: Outcome, options: Options, cache: Memory | None) -> Outcome:
     """The outcome of a file alone."""
     if outcome.source is None:
         return outcome
-    result = process("migrate", outcome.source.text, outcome.result.path, options, False)
+    result = process("migrate", outcome.source.text, outcome.result.path, options, False, cache=cache)
     return replace(outcome, result=result)
 
 
@@ -71,6 +74,7 @@ def _followed(text: str, path: str, names: Sequence[str], promise: Promise) -> F
 class _Second:
     held: Held
     options: Options
+    cache: Memory | None = None
     count: int = 0
     numbers: dict[Path, int] = field(default_factory=dict)
     promising: list[int] = field(default_factory=list)
@@ -197,5 +201,6 @@ class _Second:
         from tl2npu.migration import migrate_text
 
         assert outcome.source is not None
-        result = migrate_text(outcome.source.text, outcome.result.path, self.options, together=True, alone=left)
-        return replace(outcome, result=result)
+        given = outcome.source.text, outcome.result.path, self.options
+        result, _ = recalled(self.cache, lambda leave: migrate_text(*given, leave, together=True, alone=left))
+        return replace(outcome, result=reported(result, self.options))

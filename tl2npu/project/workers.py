@@ -22,8 +22,11 @@ from multiprocessing.context import ForkContext, SpawnContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from tl2npu.cpu_time import cpu_seconds, used_up
+
 _GRACE = 2.0  # seconds that a process gets to end what it has started itself
 _LOOK = 0.5  # seconds between two looks whether the parent is still there
+_POLL = 0.1  # seconds between two looks at the CPU time of a job that has used up its time on the clock
 _CALLS = 64  # for each process: what is remembered between files would grow with their number
 _NEW_OBJECTS = 50_000  # between two collections: trees have no cycles, so nearly all memory is freed without them
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
@@ -41,13 +44,25 @@ class _Worker:
     process: BaseProcess
     pipe: Connection
     job: int | None = None
-    deadline: float | None = None
+    since: tuple[float, float] = (0.0, 0.0)
     calls: int = 0
+
+    def now(self) -> tuple[float, float]:
+        """Seconds on the clock, and of CPU time where the system tells."""
+        wall = time.monotonic()
+        cpu = cpu_seconds(self.process.pid) if self.process.pid is not None else None
+        return wall, wall if cpu is None else cpu
+
+    def spent(self) -> tuple[float, float]:
+        """What the job has used up so far."""
+        (wall, cpu), (wall_then, cpu_then) = self.now(), self.since
+        return wall - wall_then, cpu - cpu_then
 
 
 @dataclass
 class Workers:
-    """``count`` processes that call ``function(task)``, each call within ``timeout`` seconds (None: no limit).
+    """``count`` processes that call ``function(task)``, each call within ``timeout`` seconds of CPU time (None: no
+    limit; on the clock it may take longer while it waits for its turn, see ``cpu_time.py``).
 
     ``prepare`` is called before the processes start: what it imports, they need not import again. Use it as a context
     manager: whatever happens, no process is left behind.
@@ -80,7 +95,7 @@ class Workers:
                 number, task = ahead
                 ahead = next(waiting, None)
                 worker.job = number
-                worker.deadline = None if self.timeout is None else time.monotonic() + self.timeout
+                worker.since = worker.now()
                 with suppress(OSError):  # it died while it had nothing to do: found out below
                     worker.pipe.send(task)
             yield from self._arrived()
@@ -94,8 +109,7 @@ class Workers:
     def _arrived(self) -> list[tuple[int, bytes | Lost]]:
         """Wait until something happens; the answers that are there then, and what will never come."""
         busy = {worker.pipe: worker for worker in self._all if worker.job is not None}
-        deadlines = [worker.deadline for worker in busy.values() if worker.deadline is not None]
-        ready = wait(list(busy), max(0.0, min(deadlines) - time.monotonic()) if deadlines else None)
+        ready = wait(list(busy), self._next_look(busy.values()))
         found: list[tuple[int, bytes | Lost]] = []
         for pipe, worker in busy.items():
             number = worker.job
@@ -107,11 +121,17 @@ class Workers:
                 except (EOFError, OSError):
                     self._remove(worker)
                     found.append((number, Lost(f"internal error: {_cause(worker.process.exitcode)}")))
-            elif worker.deadline is not None and time.monotonic() >= worker.deadline:
+            elif self.timeout is not None and used_up(self.timeout, *worker.spent()):
                 worker.process.terminate()
                 self._remove(worker)
                 found.append((number, Lost(f"took longer than {self.timeout:g} seconds (--timeout)")))
         return found
+
+    def _next_look(self, busy: Iterable[_Worker]) -> float | None:
+        """Seconds until a job may have used up its time."""
+        if self.timeout is None:
+            return None
+        return min(max(self.timeout - worker.spent()[0], _POLL) for worker in busy)
 
     def _rest(self, worker: _Worker) -> None:
         """It has answered; another one takes its place if it has answered often."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from tl2npu.codes import CODES
 from tl2npu.report.escape import visible
-from tl2npu.report.model import DISPOSITIONS, Report, counted
+from tl2npu.report.model import Report, counted
+from tl2npu.results import VERDICTS
 
 TOP = 10
 MANY = 20
@@ -18,12 +19,12 @@ def digest(report: Report) -> Iterator[str]:
     """How many kernels came to what, and the ten codes with the most findings; ends with an empty line."""
     kernels = [kernel for _, kernel in report.kernels()]
     if report.run.task != "check":
-        for disposition in DISPOSITIONS:
-            own = [kernel for kernel in kernels if kernel.disposition == disposition]
+        for verdict in VERDICTS:
+            own = [kernel for kernel in kernels if kernel.verdict == verdict]
             if own:
                 forms = Counter(_cores(kernel.target, kernel.reason) for kernel in own if kernel.rewritten)
                 shown = ", ".join(f"{count:,} {form}" for form, count in forms.most_common())
-                yield f"{len(own):6,} {disposition}{f' ({shown})' if shown else ''}"
+                yield f"{len(own):6,} {verdict}{f' ({shown})' if shown else ''}"
     found = Counter((item.diagnostic.code, item.diagnostic.severity) for _, item in report.findings())
     for (code, severity), count in found.most_common(TOP):
         rule = CODES.get(code)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 from tl2npu.report.escape import visible
 from tl2npu.report.hunks import Block
@@ -11,19 +13,17 @@ from tl2npu.report.model import Finding
 
 _TAB = 4
 _CHANGE_LINES = 10
+_LONGEST = 400  # cells, also where no terminal has a width
 
 
 def excerpt(finding: Finding, room: int | None = None) -> Iterator[str]:
     """The lines of a finding, marked below the first; ``room`` is the width that a line may take."""
     line, column = finding.diagnostic.line, finding.diagnostic.column
     width = len(str(line + len(finding.source)))
-    room = None if room is None else room - width - 3
+    room = _LONGEST if room is None else room - width - 3
     for number, text in enumerate(finding.source, line):
         shown, start, length = _marked(text, column)
-        if room is not None and number == line:
-            shown, start, length = _cut(shown, start, length, room)
-        elif room is not None:
-            shown = _cut(shown, 0, 0, room)[0]
+        shown, start, length = _cut(shown, start, length, room) if number == line else _cut(shown, 0, 0, room)
         yield f"{number:>{width}} | {shown}".rstrip()
         if number == line:
             yield f"{'':>{width}} | {' ' * start}{'^' * length}"
@@ -38,16 +38,15 @@ def change(block: Block, room: int | None = None) -> Iterator[str]:
         lines = f"line {block.line}" if last == block.line else f"lines {block.line} to {last}"
         yield f"{'':>{width}} = rewritten with {lines}"
         return
-    limit = None if room is None else room - width - 3
+    limit = _LONGEST if room is None else room - width - 3
     for number, text in enumerate(block.old, block.line):
         yield f"{number:>{width}} - {_plain(text, limit)}".rstrip()
     for text in block.new:
         yield f"{'':>{width}} + {_plain(text, limit)}".rstrip()
 
 
-def _plain(text: str, room: int | None) -> str:
-    shown = visible(text.removesuffix("\r")).expandtabs(_TAB)
-    return shown if room is None else _cut(shown, 0, 0, room)[0]
+def _plain(text: str, room: int) -> str:
+    return _cut(visible(text.removesuffix("\r")).expandtabs(_TAB), 0, 0, room)[0]
 
 
 def _marked(text: str, column: int) -> tuple[str, int, int]:
@@ -63,17 +62,14 @@ def _marked(text: str, column: int) -> tuple[str, int, int]:
 def _cut(text: str, start: int, length: int, room: int) -> tuple[str, int, int]:
     """At most ``room`` cells, with the marked ones among them as far as they fit; dots stand for what is left out."""
     room = max(room, 20)
-    left = 0
+    ends = list(accumulate(map(_cells, text), initial=0))
     if start + min(length, room // 2) > room - 3:  # the mark would be outside: leave out the beginning
-        drop = start - room // 3
-        while left < len(text) and _cells(text[:left]) < drop:
-            left += 1
-        start -= _cells(text[:left]) - 3
+        left = bisect_left(ends, start - room // 3)
+        start -= ends[left] - 3
         text = "..." + text[left:]
-    if _cells(text) > room:
-        while _cells(text) > room - 3:
-            text = text[:-1]
-        text += "..."
+        ends = [0, 1, 2, *(end - ends[left] + 3 for end in ends[left:])]
+    if ends[-1] > room:
+        text = text[: bisect_right(ends, room - 3) - 1] + "..."
     return text, start, max(1, min(length, room - start)) if length else 0
 
 

@@ -163,6 +163,7 @@ def _kernel(item: _Object) -> KernelResult:
         item.maybe("cell", int),
         item.maybe("file_line", int),
         () if item.maybe("pipes", list) is None else item.objects("pipes", _pipe),
+        () if item.maybe("errors", list) is None else item.strings("errors"),
     )
 
 

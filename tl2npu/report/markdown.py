@@ -8,15 +8,16 @@ from collections.abc import Iterable, Iterator
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.escape import visible
 from tl2npu.report.hunks import unified
-from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, counted, place
+from tl2npu.report.model import Entry, Finding, Report, counted, place
 from tl2npu.report.text import summary
-from tl2npu.results import KernelResult, Verified
+from tl2npu.results import VERDICTS, WITH_ERRORS, KernelResult, Verified
 
 COMMENT_LIMIT = 65_536
 MARKER = "<!-- tl2npu report -->"
 """The first line: by it a workflow finds the comment of an earlier run, to write over it."""
 
-_ORDER = ("refused", "partial", "migrated", "unchanged")  # what needs somebody first
+_ORDER = ("refused", "partial with errors", "migrated with errors", "partial", "migrated", "unchanged")
+"""What needs somebody comes first."""
 _LONGEST = 300  # characters of one text in a line
 _CODES = 8  # of one kernel
 _NOTE = 400  # bytes kept free for saying what was left out
@@ -34,7 +35,7 @@ def render(report: Report, *, limit: int = COMMENT_LIMIT) -> str:
     task = "check" if report.run.task == "check" else "migrate"
     page.add(f"{MARKER}\n## tl2npu {task}\n\n{_prose(summary(report))}\n\n")
     page.section(_counts(report))
-    rows = sorted(report.kernels(), key=lambda pair: _ORDER.index(pair[1].disposition))
+    rows = sorted(report.kernels(), key=lambda pair: _ORDER.index(pair[1].verdict))
     listed = [(entry, kernel) for entry, kernel in rows if kernel.disposition != "unchanged"]
     if report.run.task != "check":
         page.section(
@@ -90,11 +91,13 @@ def _counts(report: Report) -> Iterator[str]:
     if report.run.task == "check":
         return
     yield "| disposition | kernels | verified | effort |\n| --- | ---: | ---: | ---: |\n"
-    for disposition in DISPOSITIONS:
-        own = [pair for pair in report.kernels() if pair[1].disposition == disposition]
+    for verdict in VERDICTS:
+        own = [pair for pair in report.kernels() if pair[1].verdict == verdict]
+        if not own and WITH_ERRORS in verdict:
+            continue
         proved = sum(kernel.verified is not None for _, kernel in own)
         minutes = sum(effort(*pair).minutes for pair in own)
-        yield f"| {disposition} | {len(own):,} | {proved:,} | {duration(minutes)} |\n"
+        yield f"| {verdict} | {len(own):,} | {proved:,} | {duration(minutes)} |\n"
 
 
 def _row(entry: Entry, kernel: KernelResult) -> str:
@@ -103,7 +106,7 @@ def _row(entry: Entry, kernel: KernelResult) -> str:
         _code(kernel.name),
         _code(place(entry.path, kernel)),
         _prose(kernel.source + target),
-        f"**{kernel.disposition}**" if kernel.unfinished else kernel.disposition,
+        f"**{kernel.verdict}**" if kernel.unfinished or kernel.errors else kernel.verdict,
         ", ".join(map(_prose, kernel.codes[:_CODES])) + (" ..." if len(kernel.codes) > _CODES else ""),
         _proof(kernel.verified),
         duration(effort(entry, kernel).minutes),

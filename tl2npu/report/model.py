@@ -108,6 +108,11 @@ class Report:
         return Counter(kernel.disposition for _, kernel in self.kernels())
 
     @property
+    def verdicts(self) -> Counter[str]:
+        """How many kernels came to each verdict."""
+        return Counter(kernel.verdict for _, kernel in self.kernels())
+
+    @property
     def severities(self) -> Counter[str]:
         """How many findings there are of each severity."""
         return Counter(finding.diagnostic.severity for _, finding in self.findings())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from tl2npu.verified import RunResult
@@ -11,8 +12,9 @@ VERSION = 1
 
 
 def text(result: RunResult) -> str:
-    """The faults, one a line, and a last line with the counts."""
-    lines = [f"{fault.severity}: {fault.message}" for fault in result.faults]
+    """The faults, one a line, and a last line with the counts; files are named from the working directory."""
+    here = f"{Path.cwd().as_posix()}/"
+    lines = [f"{fault.severity}: {fault.message.replace(here, '')}" for fault in result.faults]
     errors = sum(fault.severity == "error" for fault in result.faults)
     launches = len(result.launches)
     counts = f"{launches} launch{'' if launches == 1 else 'es'}, {errors} hazard{'' if errors == 1 else 's'}"

@@ -13,8 +13,8 @@ from tl2npu.report.digest import MANY, digest
 from tl2npu.report.escape import visible
 from tl2npu.report.excerpt import change, excerpt
 from tl2npu.report.hunks import block_at
-from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, changed_text, counted, order, place
-from tl2npu.results import Change, KernelResult, Verified
+from tl2npu.report.model import Entry, Finding, Report, changed_text, counted, order, place
+from tl2npu.results import VERDICTS, Change, KernelResult, Verified
 
 _COLOURS = {
     "migrated": "green",
@@ -64,6 +64,18 @@ class TextReport:
         lines = [line for entry in report.entries if entry.error is not None for line in self._error(entry)]
         return "\n".join([*lines, *digest(report), summary(report)]) + "\n"
 
+    def errors(self, report: Report) -> str:
+        """What made the run fail, and nothing else; not the files that failed. May be empty."""
+        lines: list[str] = []
+        for entry in report.entries:
+            for kernel in (*entry.kernels, None):
+                if kernel is not None and report.run.task != "check" and (kernel.unfinished or kernel.errors):
+                    lines += self._kernel(entry, kernel)
+                for finding in entry.findings_of(kernel):
+                    if finding.diagnostic.severity == "error":
+                        lines += self._finding(entry, finding)
+        return "".join(f"{line}\n" for line in lines)
+
     def entry(self, entry: Entry, report: Report) -> list[str]:
         """The lines of one file."""
         lines: list[str] = []
@@ -79,7 +91,8 @@ class TextReport:
                 lines += self._changes(entry.changes_of(kernel))
         if entry.beside is not None and entry.error is None:
             name = PurePath(entry.beside).name
-            lines += self._wrapped(f"{entry.path}: the result goes to {name}, this file stays as it is", "", {})
+            where = f"goes to {name}, this file stays as it is" if entry.changed else f"is in {name} already"
+            lines += self._wrapped(f"{entry.path}: the result {where}", "", {})
         return lines
 
     def _error(self, entry: Entry) -> list[str]:
@@ -91,8 +104,9 @@ class TextReport:
         reason = f" ({why})" if why else ""
         proof = f", {verified_text(kernel.verified)}" if kernel.verified is not None else ""
         lost = "not written: " if entry.error is not None and kernel.rewritten else ""
-        text = f"{place(entry.path, kernel)} {kernel.name}: {lost}{kernel.disposition}{target}{proof}{reason}"
-        return self._wrapped(text, "", {kernel.disposition: kernel.disposition})
+        text = f"{place(entry.path, kernel)} {kernel.name}: {lost}{kernel.verdict}{target}{proof}{reason}"
+        colour = "partial" if kernel.errors else kernel.disposition
+        return self._wrapped(text, "", {kernel.disposition: colour, "errors": colour})
 
     def _finding(self, entry: Entry, finding: Finding) -> list[str]:
         item = finding.diagnostic
@@ -168,7 +182,7 @@ def speed(report: Report) -> list[str]:
 def summary(report: Report) -> str:
     """The last line: what was changed, found, left out."""
     parts: list[str] = []
-    kernels = sum(report.dispositions.values())
+    kernels = sum(report.verdicts.values())
     lost = [
         kernel for entry in report.entries if entry.error is not None for kernel in entry.kernels if kernel.rewritten
     ]
@@ -177,8 +191,8 @@ def summary(report: Report) -> str:
         parts.append(f"{counted(severities['error'], 'error')}, {counted(severities['warning'], 'warning')}")
         parts.append(f"{counted(kernels, 'kernel')} in {counted(len(report.entries), 'file')}")
     else:
-        found = report.dispositions - Counter(kernel.disposition for kernel in lost)
-        verdicts = ", ".join(f"{found[name]:,} {name}" for name in DISPOSITIONS if found[name])
+        found = report.verdicts - Counter(kernel.verdict for kernel in lost)
+        verdicts = ", ".join(f"{found[name]:,} {name}" for name in VERDICTS if found[name])
         parts += [changed_text(report), counted(kernels, "kernel") + (f": {verdicts}" if verdicts else "")]
     if report.failed:
         parts.append(

@@ -22,6 +22,10 @@ _COLOURS = {
 }
 
 
+_UNTRIED = ("not migrated", "unchanged")
+"""Of these kernels nothing is to be proved."""
+
+
 def text(result: VerifyResult, color: bool = False) -> str:
     """Kernels with their findings, scripts, notes, and a last line with the verdict."""
 
@@ -92,10 +96,11 @@ def _summary(result: VerifyResult, styled: Any) -> str:
     by = "" if result.standard == "tl2npu" else f" by {result.standard}"
     where = {"sim": "the simulator"}.get(result.backend, result.backend)
     arithmetic = "" if result.arithmetic == "precise" else f" with {result.arithmetic} arithmetic"
-    left = sum(kernel.status == "not migrated" for kernel in result.kernels)
-    tried = len(result.kernels) - left
+    left = [kernel.status for kernel in result.kernels if kernel.status in _UNTRIED]
+    tried = len(result.kernels) - len(left)
     counts = f"{len(proved)} of {counted(tried, 'migrated kernel' if left else 'kernel')}"
-    refused = f", {left} not migrated" if left else ""
+    others = [f"{left.count(status)} {status}" for status in _UNTRIED if status in left]
+    refused = "".join(f", {text}" for text in others)
     figures = _differences(result.comparisons)
     if result.backend == "compile":
         where, word = "the compiler", {"verified": "accepted", "not verified": "not accepted"}.get(word, word)
@@ -107,7 +112,8 @@ def _summary(result: VerifyResult, styled: Any) -> str:
         compiled = f"{counts} accepted{refused}, {counted(programs, 'program')} compiled"
         return f"{verdict}: {what}{file} by {where}; {compiled}"
     agree = "proved" if result.ok else "agrees" if tried == 1 else "agree"
-    return f"{verdict}: {what} on {where}{arithmetic}{by}; {counts} {agree}{refused}, {figures}{_in_spite(result)}"
+    told = ", ".join([*([f"{counts} {agree}"] if tried or not left else []), *others])
+    return f"{verdict}: {what} on {where}{arithmetic}{by}; {told}, {figures}{_in_spite(result)}"
 
 
 def _differences(comparisons: Sequence[Comparison]) -> str:
@@ -130,7 +136,7 @@ def _in_spite(result: VerifyResult) -> str:
         for check in result.scripts
         if check.exit_code != 0
     ]
-    tried = [kernel.status for kernel in result.kernels if kernel.status != "not migrated"]
+    tried = [kernel.status for kernel in result.kernels if kernel.status not in _UNTRIED]
     if not against and not result.ok and tried and set(tried) == {"verified"}:
         against = [f"see {item.code}" for item in result.diagnostics[:1]]
     return "".join(f"; {text}" for text in against)
@@ -140,6 +146,8 @@ def _verdict(result: VerifyResult) -> str:
     """What is wrong is told from what could not be compared."""
     failed = any(kernel.status == "failed" for kernel in result.kernels)
     failed = failed or any(check.role == "new" and check.exit_code not in (0, None) for check in result.scripts)
+    if result.ok and all(kernel.status in _UNTRIED for kernel in result.kernels):
+        return "unchanged"
     return "verified" if result.ok else "failed" if failed else "not verified"
 
 

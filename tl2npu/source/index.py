@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 
 import libcst as cst
 
+from tl2npu.source.depth import refuse_deep_expressions
 from tl2npu.source.spans import Position, Statement, span_in_statement
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import HOLDS_LINES, IS_NODE, SubclassesOf, child_fields, children, subclasses_of
@@ -56,6 +57,7 @@ class Index:
         ``own``: with nodes of its own, for a text that may be put into a tree twice; else trees of one text may be one.
         """
         python = _parse_ast(text)  # first: far cheaper, better messages, and it stops nesting that would hurt later
+        refuse_deep_expressions(python, text)
         try:
             module = _with_last_newline(cst.parse_module(text) if own else _concrete(text), text)
             index = cls.of(module)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from tl2npu.source.git import GitError, NoGit, status
 from tl2npu.source.whole import write_whole
 
 
@@ -89,10 +89,10 @@ class InPlace:
                 if not self.allow_dirty:
                     raise
                 self._status[root] = {}
-        status = self._status[root]
+        known = self._status[root]
         relative = target.relative_to(root)
         for part in (relative, *relative.parents):  # whole ignored directories are one entry
-            state = status.get(part.as_posix())
+            state = known.get(part.as_posix())
             if state == "!!":
                 return True
             if state is not None and part == relative and not self.allow_dirty:
@@ -120,35 +120,14 @@ def repository_root(path: Path) -> Path | None:
 
 
 def _git_status(root: Path) -> dict[str, str]:
-    """State of every file that differs from the last commit, by its path in the work tree; ``!!`` is ignored."""
-    command = [
-        "git",
-        "--no-optional-locks",
-        "-C",
-        str(root),
-        "status",
-        "--porcelain",
-        "-z",
-        "--untracked-files=all",
-        "--ignored=matching",
-    ]
     try:
-        done = subprocess.run(command, capture_output=True, check=True)
-    except FileNotFoundError:
+        return status(root)
+    except NoGit:
         raise WriteError(
             "git is not installed, cannot tell whether the file is committed (--allow-dirty overrides)"
         ) from None
-    except subprocess.CalledProcessError as error:
-        message = os.fsdecode(error.stderr).strip().split("\n")[0]
-        raise WriteError(f"git status failed: {message} (--allow-dirty overrides)") from None
-    status: dict[str, str] = {}
-    entries = iter(os.fsdecode(done.stdout).split("\0"))
-    for entry in entries:
-        if entry:
-            status[entry[3:].rstrip("/")] = entry[:2]
-            if "R" in entry[:2] or "C" in entry[:2]:
-                next(entries)  # the old name of a renamed file
-    return status
+    except GitError as error:
+        raise WriteError(f"{error} (--allow-dirty overrides)") from None
 
 
 def _save_beside(target: Path, data: bytes, mode: int) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -66,6 +66,41 @@ class Names:
         self._classes: list[cst.ClassDef] = []  # those that have a member of which something may be known
         self._collect(index.module, self._module)
         self._bound_inside = frozenset[str]().union(*(scope.bindings for scope in self._inner.values()))
+
+    def after(self, index: Index, chain: Sequence[tuple[cst.CSTNode, cst.CSTNode]]) -> Names:
+        """The names of a tree in which one function has another body, and nothing else changed.
+
+        ``chain``: the old and the new node of what stands around that body, the module first, the function last. No
+        import, function or ``global`` statement came or went.
+        """
+        new = Names.__new__(Names)
+        new.__dict__ |= vars(self)
+        new.__dict__.pop("functions", None)
+        new.__dict__.pop("_bound_in_expressions", None)
+        now = {id(old): node for old, node in chain}
+        scopes: dict[int, _Scope] = {}
+
+        def copied(scope: _Scope) -> _Scope:
+            if id(scope) not in scopes:
+                outer = copied(scope.outer) if scope.outer is not None else None
+                scopes[id(scope)] = _Scope(outer, scope.is_class, _moved(scope.bindings, now))
+            return scopes[id(scope)]
+
+        (*_, (_, function)) = chain
+        assert isinstance(function, cst.FunctionDef)
+        before = next(scope for key, scope in self._inner.items() if now.get(key) is function)
+        new._index, new._module = index, copied(self._module)
+        new._inner = {id(now[key]) if key in now else key: copied(scope) for key, scope in self._inner.items()}
+        new._telling, new._classes, new._resolving = set(self._telling), list(self._classes), set()
+        assert before.outer is not None
+        new._collect_function(function, copied(before.outer))
+        mine = new._inner[id(function)].bindings
+        new._bound_inside = self._bound_inside | mine.keys()
+        told = [{name: bound[name] for name in bound.keys() & new._telling} for bound in (before.bindings, mine)]
+        new._found = {}
+        new._everywhere = {name: found for name, found in self._everywhere.items() if name not in mine}
+        new._resolved = dict(self._resolved) if told[0] == told[1] else {}
+        return new
 
     @cached_property
     def functions(self) -> dict[str, list[cst.FunctionDef]]:
@@ -354,6 +389,17 @@ class Names:
             self._telling.add(name)
         else:
             scope.bind(name, UNKNOWN)
+
+
+def _moved(bindings: dict[str, list[Binding]], now: Mapping[int, cst.CSTNode]) -> dict[str, list[Binding]]:
+    """What a scope binds, with the definitions that are other nodes now."""
+    old = [name for name, several in bindings.items() for one in several if id(one.definition) in now]
+    return bindings | {name: [_redefined(one, now) for one in bindings[name]] for name in old} if old else bindings
+
+
+def _redefined(binding: Binding, now: Mapping[int, cst.CSTNode]) -> Binding:
+    found = now.get(id(binding.definition))
+    return replace(binding, definition=found) if isinstance(found, cst.FunctionDef | cst.ClassDef) else binding
 
 
 def _bound_in_expressions(node: cst.CSTNode) -> Iterator[str]:

@@ -27,7 +27,7 @@ class _Check:
             raise Malformed("two buffers have one name")
 
     def all(self) -> None:
-        sizes = frozenset(self.kernel.sizes)
+        sizes = frozenset((*self.kernel.sizes, *self.kernel.scalars))
         for buffer in self.buffers.values():
             self.names(frozenset().union(*(extent.names for extent in buffer.shape)), sizes, buffer.name)
         self.names(frozenset().union(*(extent.names for extent in self.kernel.launch.grid)), sizes, "the grid")

@@ -139,7 +139,8 @@ class Launch:
 class Kernel:
     """A kernel as a value: global tensors, launch, tiles, and what is done with them.
 
-    ``sizes``: the names of the scalars that a launch decides, in the order of the factory's parameters.
+    ``sizes``: what a launch decides and the factory takes, in the order of its parameters. ``scalars``: numbers in
+    float32 that the kernel itself takes, behind its tensors.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Kernel:
     launch: Launch
     tiles: tuple[Buffer, ...]
     body: tuple[Stmt, ...]
+    scalars: tuple[str, ...] = ()
 
     @property
     def buffers(self) -> dict[str, Buffer]:

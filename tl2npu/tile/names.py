@@ -58,3 +58,15 @@ def _texts(stmt: Stmt) -> Iterator[str]:
     """Scalars that are kept as text."""
     for value in values(stmt):
         yield from (item.text for item in walk(value) if isinstance(item, Opaque))
+
+
+def run_time_scalars(kernel: Kernel) -> frozenset[str]:
+    """Numbers with a type of their own that expressions use, and no shape, no index and no count."""
+    found = {item.text for item in _scalars(kernel) if not item.weak}
+    return frozenset(found - {name for number in numbers(kernel) for name in number.names})
+
+
+def _scalars(kernel: Kernel) -> Iterator[Opaque]:
+    for stmt in statements(kernel.body):
+        for value in values(stmt):
+            yield from (item for item in walk(value) if isinstance(item, Opaque))

@@ -71,7 +71,7 @@ def _staged(kernel: Kernel) -> Kernel:
     """Copies between a tensor and a part of a tile go through a tile of that size."""
     tiles = list(kernel.tiles)
     shapes = {tile.name: tile.shape for tile in tiles}
-    taken = {*kernel.sizes, *kernel.buffers, *kernel.launch.names}
+    taken = {*kernel.sizes, *kernel.scalars, *kernel.buffers, *kernel.launch.names}
 
     def piece(region: Region) -> Region:
         whole = kernel.buffers[region.buffer]

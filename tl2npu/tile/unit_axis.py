@@ -102,7 +102,7 @@ def _with_lanes(kernel: Kernel) -> Kernel:
 def _with_own_rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> Kernel:
     """Vectors that are reduced to one element are copied to a matrix of one row for that: they may be columns, too."""
     tiles = list(kernel.tiles)
-    taken = {*kernel.sizes, *kernel.buffers, *kernel.launch.names}
+    taken = {*kernel.sizes, *kernel.scalars, *kernel.buffers, *kernel.launch.names}
 
     def own(stmt: Stmt) -> tuple[Stmt, ...]:
         if not isinstance(stmt, Reduce) or shapes.get(stmt.dst) != () or len(shapes[stmt.src]) != 1:

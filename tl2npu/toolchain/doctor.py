@@ -7,13 +7,13 @@ The commands that mend things are those of tilelang-ascend's own README ("Instal
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tl2npu.devices import DEVICES
+from tl2npu.source.git import commit
 from tl2npu.toolchain import cann as kits
 from tl2npu.toolchain.cann import Cann, tool
 from tl2npu.toolchain.findings import Finding, Machine
@@ -108,15 +108,7 @@ def _packages(found: dict[str, Any], branch: str, python: str | None, env: dict[
 
 def _commit(folder: Path) -> str:
     """The commit of the checkout that a package is part of, empty if it is part of none."""
-    if not (folder.parent / ".git").exists():
-        return ""
-    done = subprocess.run(
-        ["git", "-C", str(folder.parent), "rev-parse", "--short=10", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return commit(folder.parent) if (folder.parent / ".git").exists() else ""
 
 
 def _tool_kit(kit: Cann | None, env: dict[str, str]) -> Iterator[Finding]:

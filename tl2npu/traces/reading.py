@@ -140,7 +140,9 @@ def open_trace(folder: Path) -> Trace:
     try:
         return _trace(folder, _Row(found, "the manifest"))
     except TraceError as error:
-        raise TraceError(f"{path}: {error}") from None
+        raise TraceError(f"{path}: {' '.join(str(error).split())[:300]}") from None
+    except RecursionError:
+        raise TraceError(f"{path}: nested too deeply") from None
 
 
 def _no_constant(name: str) -> Any:
@@ -278,7 +280,7 @@ def _value(value: Any, what: str) -> Any:
         return tuple(_value(item, what) for item in inner)
     if len(value) == 1 and marks == ["$float"] and inner in ("nan", "inf", "-inf"):
         return float(inner)
-    if len(value) == 1 and marks == ["$dtype"] and (inner in PLAIN or inner in PATTERNS):
+    if len(value) == 1 and marks == ["$dtype"] and isinstance(inner, str) and (inner in PLAIN or inner in PATTERNS):
         return inner
     raise TraceError(f"{what}: an argument has the unknown form {marks[0][:60]!r}")
 

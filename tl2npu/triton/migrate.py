@@ -6,7 +6,7 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from tl2npu.triton.a5.reader import AscendReader, is_ascend
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
-from tl2npu.triton.host.held import bookkeeping
+from tl2npu.triton.host.held import Unneeded, bookkeeping
 from tl2npu.triton.host.rewrite import (
     Launched,
     Splice,
@@ -38,6 +38,7 @@ from tl2npu.triton.host.rewrite import (
 )
 from tl2npu.triton.host.source import TritonFile, functions, parse
 from tl2npu.triton.host.variants import LIMIT, Choice, Tree, asked_behind, leaves, stable
+from tl2npu.triton.host.wrapped import unused_names
 from tl2npu.triton.read.kernel import read
 from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.refused import Refused, Undecided
@@ -49,12 +50,15 @@ _LANGUAGE = re.compile(r"\bT\.(?=[A-Za-z])")
 
 @dataclass
 class Outcome:
-    """What became of a Triton kernel: ``refused`` says why it stays; ``configurations``: of how many it has one."""
+    """What became of a Triton kernel: ``refused`` says why it stays; ``configurations``: of how many it has one;
+    ``scalars``: it takes some itself.
+    """
 
     name: str
     line: int
     refused: Diagnostic | None = None
     configurations: int = 1
+    scalars: bool = False
     notes: list[Diagnostic] = field(default_factory=list)
 
 
@@ -75,17 +79,20 @@ def to_tilelang(
     tuned: Sequence[str] = (),
     path: Path | None = None,
     symbols: Symbols | None = None,
+    constant: Collection[str] = (),
 ) -> Translated:
     """Translate every kernel that can be. ``leave``: kernels that stay, and why.
 
     ``rows_per_block``: how many rows a block computes where one of the Triton kernel computes one. ``one_row``: kernels
     for which it stays one, and why. ``chosen``: the configurations of ``autotune`` that kernels get, if not the first.
     ``tuned``: ``NAME=VALUE`` for constants whose configurations are not seen. ``path``: where the file stands, and
-    ``symbols`` what looks up the names that it imports; without them only the file itself is read.
+    ``symbols`` what looks up the names that it imports; without them only the file itself is read. ``constant``:
+    kernels whose scalars are constants of the factory.
 
     Raises ``SyntaxError`` for text that is no Python.
     """
-    return _Translation(text, parse(text, path, symbols), leave, rows_per_block, one_row, chosen, tuned).done()
+    file = parse(text, path, symbols)
+    return _Translation(text, file, leave, rows_per_block, one_row, chosen, tuned, constant).done()
 
 
 class _Translation:
@@ -98,7 +105,9 @@ class _Translation:
         one_row: Mapping[str, str],
         chosen: Mapping[str, int],
         tuned: Sequence[str],
+        constant: Collection[str],
     ) -> None:
+        self.constant = constant
         self.text, self.file, self.leave, self.rows, self.one_row = text, file, leave, rows, one_row
         self.chosen = chosen
         self.tuned = {
@@ -127,22 +136,28 @@ class _Translation:
                 number = self.chosen.get(name, 0)
                 tuned = tuning(node, self.file.values, defined, first, number, path=self.file.path, given=self.tuned)
                 outcome.configurations = tuned.many
-                splices, outcome.notes = self.kernel(name, node, tuned)
+                splices, outcome.notes, outcome.scalars = self.kernel(name, node, tuned)
             except Refused as refused:
                 outcome.refused = diagnostic(refused.code, refused.line, refused.message, name)
                 continue
             self.splices += splices
             gone.add(name)
+        for node in self.file.unread:
+            text = f"`{node.name}` runs as a kernel, and nothing that is read makes it one"
+            outcomes.append(Outcome(node.name, node.lineno, diagnostic("TL560", node.lineno, text, node.name)))
         if not gone:
             return Translated(self.text, tuple(outcomes))
         self.splices += self.device_functions(gone)
         self.splices += filter(None, map(self.branches, self.file.chosen))
         self.splices = list(dict.fromkeys(self.splices))  # a statement may serve two kernels
         device = {n.id for f in self.file.jitted.values() for n in ast.walk(f) if isinstance(n, ast.Name)}
-        return Translated(with_imports(spliced(self.text, self.splices), self.alias, device), tuple(outcomes))
+        text = spliced(self.text, self.splices)
+        left = [Unneeded(stmt, last=False) for stmt in unused_names(text, self.file.source.aliases)]
+        text = spliced(text, without(text, left))
+        return Translated(with_imports(text, self.alias, device), tuple(outcomes))
 
-    def kernel(self, name: str, node: ast.FunctionDef, tuned: Tuning) -> tuple[list[Splice], list[Diagnostic]]:
-        """The edits for one kernel and its launches, and what is worth a note."""
+    def kernel(self, name: str, node: ast.FunctionDef, tuned: Tuning) -> tuple[list[Splice], list[Diagnostic], bool]:
+        """The edits for one kernel and its launches, what is worth a note, and whether it takes scalars itself."""
         sites = [site for site in self.file.launches if site.kernel == name]
         if not sites:
             raise Refused("TL510", node.lineno, f"nothing in the file launches `{name}`")
@@ -176,6 +191,8 @@ class _Translation:
                 self.arms[id(site.stmt)] = "\n".join(_lines(tree, "    "))
             else:
                 edits += part
+        if name in self.file.made:
+            edits += without(self.text, [Unneeded(self.file.made[name], last=False)])
         first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
         factories = [self.named(text, name, kernel) for text, kernel in texts.items()]
         edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), "\n\n\n".join(factories)))
@@ -185,7 +202,7 @@ class _Translation:
             keeps = (item.stmt for item in unneeded if name in ast.unparse(item.stmt))
             text = f"{count} left out: the new launch needs nothing of the compiled `{name}`"
             notes.append(diagnostic("TL507", next(keeps).lineno, text, name))
-        return edits, notes
+        return edits, notes, any(launched.kernel.scalars for launched in launches)
 
     def variants(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Tree[Launched]:
         """One launch, in each case where conditions of the host code decide what the kernel is."""
@@ -213,6 +230,10 @@ class _Translation:
         kernel = read(binding.spec, self.reader)
         if any(isinstance(item, ast.With) for item in ast.walk(node)):
             _apart(binding, kernel)
+        if kernel.name in self.constant:
+            order = [arg.arg for arg in node.args.args]
+            sizes = sorted((*kernel.sizes, *kernel.scalars), key=lambda n: order.index(n) if n in order else len(order))
+            kernel = replace(kernel, sizes=tuple(sizes), scalars=())
         kernel, one_row = self.with_rows(kernel)
         kernel = with_unit_axes(kernel)
         try:

@@ -23,6 +23,8 @@ _BY_SIZE = frozenset({"TL700", "TL801"})
 """Why a kernel may be refused with one configuration of ``autotune`` and not with another."""
 _MOST = 8
 """Configurations of ``autotune`` that are tried for one kernel."""
+_ALSO = frozenset({"TL620"})
+"""Notes of the second half that say more than that it was done."""
 _LINE = re.compile(r"(\bTL\d+) line \d+")
 """A line of the translation, which nobody sees, in a reason."""
 
@@ -44,8 +46,11 @@ def migrate_triton(
     symbols.reads(place, text)
     one_row: dict[str, str] = {}
     chosen: dict[str, int] = {}
+    constant = set(parse(text).kernels) if options.target == "npuir" else set()  # no kernel there takes a float
     while True:
-        translated = to_tilelang(text, leave, options.rows_per_block, one_row, chosen, options.tuned, place, symbols)
+        translated = to_tilelang(
+            text, leave, options.rows_per_block, one_row, chosen, options.tuned, place, symbols, constant
+        )
         stuck = [kernel.name for kernel in translated.kernels if kernel.refused and kernel.name not in leave]
         if again := {name: _next(translated, name, chosen) or 0 for name in stuck if chosen.get(name)}:
             chosen |= again
@@ -57,6 +62,9 @@ def migrate_triton(
             return FileResult(path, text, text, done.error)
         homes = _Homes(translated)
         refused = _refused(done, homes)
+        if by_value := {kernel.name for kernel in translated.kernels if kernel.scalars} & refused.keys():
+            constant |= by_value  # what is a constant may be written in another way
+            continue
         wide = {} if options.rows_per_block == 1 else _overflowing(done, homes) | refused
         too_wide = {name: f"{item.code}: {item.message}" for name, item in wide.items() if name not in one_row}
         large = _overflowing(done, homes) | {name: it for name, it in refused.items() if it.code in _BY_SIZE}
@@ -112,7 +120,8 @@ def check_triton(result: FileResult, options: Options) -> FileResult:
     if result.error is not None or result.old_text is None:
         return result
     kernels, found = list(result.kernels), list(result.diagnostics)
-    for name, node in parse(result.old_text).kernels.items():
+    file = parse(result.old_text)
+    for name, node in [*file.kernels.items(), *((node.name, node) for node in file.unread)]:
         if options.selects(result.path, name):
             kernels.append(KernelResult(name, node.lineno, "triton", "none", "unchanged", "Triton", ("TL501",)))
             said = diagnostic("TL501", node.lineno, f"`{name}` is a Triton kernel, which has not been checked", name)
@@ -164,7 +173,7 @@ def _result(path: str, old: str, done: FileResult, translated: Translated, homes
     for item in done.diagnostics:
         if item.kernel in others or item.line in same:
             diagnostics.append(replace(item, line=same.get(item.line, 1)))
-        elif item.severity == "warning":
+        elif item.severity != "info" or item.code in _ALSO:
             diagnostics.append(homes.moved(item))
     changes = [replace(item, line=same.get(item.line, 1)) for item in done.changes if item.kernel in others]
     for outcome in translated.kernels:
@@ -210,13 +219,14 @@ class _Homes:
 
     def of(self, line: int) -> str | None:
         """The Triton kernel; None for a line of something else."""
-        for first, last, name in self._functions:
-            if first <= line <= last:
-                stem, _, number = name.rpartition("_")
-                return name if name in self.lines else stem if number.isdigit() and stem in self.lines else None
-        return None
+        return next((self._known(name) for first, last, name in self._functions if first <= line <= last), None)
+
+    def _known(self, factory: str) -> str | None:
+        """The Triton kernel that became a factory of this name, perhaps with a number."""
+        stem, _, number = factory.rpartition("_")
+        return factory if factory in self.lines else stem if number.isdigit() and stem in self.lines else None
 
     def moved(self, item: Diagnostic) -> Diagnostic:
         """A finding at a line of the translation, at the kernel's line in the Triton file."""
-        name = self.of(item.line)
+        name = self.of(item.line) or self._known((item.kernel or "").partition(".")[0])  # it may be at a launch
         return replace(item, line=self.lines.get(name or "", 1), column=1, end_line=None, kernel=name)

@@ -19,7 +19,18 @@ from tl2npu.verify.further import judged
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.naming import name_of
 from tl2npu.verify.recording import Recording
-from tl2npu.verify.replay import CHANGED, FAULTY, READINGS, UNVERIFIED, Judge, given_twice, on, order_of_arguments, said
+from tl2npu.verify.replay import (
+    CHANGED,
+    FAULTY,
+    READINGS,
+    UNVERIFIED,
+    Judge,
+    given_twice,
+    on,
+    order_of_arguments,
+    rule_of,
+    said,
+)
 
 Chain = Callable[..., Any]
 
@@ -114,7 +125,7 @@ class _Run:
             return None
         finally:
             session.recorder = before
-        problems += [(FAULTY, f"the new kernel: {fault.message}") for fault in self.judge.actual.errors]
+        problems += [(rule_of(fault), f"the new kernel: {fault.message}") for fault in self.judge.actual.errors]
         outputs = recording.returned
         results = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
         if len(results) != len(outputs):
@@ -172,4 +183,5 @@ class _Run:
         if settings.arithmetic == "structure":
             return None
         usual = self.recording.tolerance(name, left.dtype.name)
-        return difference(left, right, usual if settings.rtol is None else settings.rtol, settings.atol)
+        errors = self.recording.own_errors.get(name, 0.0)
+        return difference(left, right, usual if settings.rtol is None else settings.rtol, settings.atol, errors)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from tl2npu.cells import by_cells
 from tl2npu.languages import migrate_source
 from tl2npu.options import Options
-from tl2npu.results import FileResult, KernelResult
+from tl2npu.results import FileResult
 from tl2npu.source.text import SourceError, read_source
 from tl2npu.traces.reading import TraceError, open_trace
 from tl2npu.verified import VerifyResult
@@ -17,7 +16,7 @@ from tl2npu.verify import process, reference
 from tl2npu.verify.backends import verify
 from tl2npu.verify.judge import Runner
 from tl2npu.verify.loading import Source
-from tl2npu.verify.notebooks import source_of, told_by_cell
+from tl2npu.verify.notebooks import in_module, source_of, told_by_cell
 from tl2npu.verify.settings import Settings
 
 
@@ -53,23 +52,31 @@ def verify_files(
     changed = [k.name for k in migrated.kernels if k.rewritten]
     shown = f"{before.shown} (migrated)" if changed else before.shown
     after = source_of(migrated.new_text, before.path, shown)
-    left = {k.line: k for k in migrated.kernels if k.unfinished}
-    found = _of_the_migrated(verify(before, after, settings, runner, changed or None), left, bool(changed))
+    found = _of_the_migrated(verify(before, after, settings, runner, changed or None), migrated, bool(changed))
     notes: list[str] = []
     if not migrated.kernels:
         notes.append("the file has no kernel")
-    elif not changed and not left:
+    elif not changed and not any(k.unfinished for k in migrated.kernels):
         notes.append("nothing was migrated: the file is compared with itself")
     return told_by_cell(replace(found, new=None, notes=(*found.notes, *notes)), before.book)
 
 
-def _of_the_migrated(found: VerifyResult, left: Mapping[int, KernelResult], migrated: bool) -> VerifyResult:
-    """The verdict without the kernels of ``left``, by line: the text of a refused kernel agrees with itself."""
+def _of_the_migrated(found: VerifyResult, migrated: FileResult, some: bool) -> VerifyResult:
+    """The verdict without the kernels that were refused: the text of one agrees with itself, and why it was counts.
+
+    ``some``: other kernels were migrated.
+    """
+    left = {k.line: k for k in migrated.kernels if k.unfinished}
     kernels = tuple(
         replace(v, status="not migrated", reason=left[v.line].reason, verified=None) if v.line in left else v
         for v in found.kernels
     )
-    return replace(found, kernels=kernels, ok=found.ok and (migrated or not left))
+    names = {v.name for v in kernels if v.status == "not migrated"}
+    reasons = [d for d in migrated.diagnostics if d.severity == "error" and d.kernel in {k.name for k in left.values()}]
+    others = [d for d in found.diagnostics if d.kernel not in names]
+    notes = tuple(note for note in found.notes if note.split(": ")[0] not in names)
+    diagnostics = tuple(sorted((*others, *reasons), key=lambda d: (d.line, d.code)))
+    return replace(found, kernels=kernels, diagnostics=diagnostics, notes=notes, ok=found.ok and (some or not left))
 
 
 def exit_code(result: VerifyResult) -> int:
@@ -80,7 +87,8 @@ def exit_code(result: VerifyResult) -> int:
 def _migrated(before: Source, options: Options) -> FileResult:
     if before.book is None:
         return migrate_source(before.text, before.path, options)
-    return by_cells(before.book.json_text, before.path, lambda code: migrate_source(code, before.path, options))
+    done = by_cells(before.book.json_text, before.path, lambda code: migrate_source(code, before.path, options))
+    return in_module(done, before.book)
 
 
 def _read(path: Path, options: Options) -> Source:
@@ -98,3 +106,5 @@ def _compile(text: str, name: str) -> None:
         compile(text, name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise SourceError(str(error)) from None
+    except (RecursionError, MemoryError):
+        raise SourceError("nested too deeply") from None

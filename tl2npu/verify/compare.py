@@ -5,8 +5,8 @@ for attention and large products float16 5e-3, for these and for normalisations 
 digits than what it is computed from: where a kernel rounds a wider float to a narrower one on the chip (the scores of
 attention before the second product), the tolerance of the narrower one holds for its wider results, too. All of this
 is read from the old kernel: a migration must not round where the author did not. The absolute
-tolerance is the relative one times the root mean square of the old result: what is small compared with its neighbours
-is not held to more digits than they have.
+tolerance is the relative one times the root mean square of the old result around the element, see :func:`scale`: what
+is small compared with its neighbours is not held to more digits than they have.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tl2npu.simulator.ir import dtypes
@@ -135,13 +136,16 @@ def largest(old: np.ndarray, new: np.ndarray) -> float:
     return float(np.abs(left[both] - right[both]).max(initial=0.0))
 
 
-def difference(old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None) -> Difference | None:
+def difference(
+    old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None, errors: float = 0.0
+) -> Difference | None:
     """How ``new`` differs from ``old`` (same shape and type) beyond the tolerance, or None.
 
-    ``atol`` None: ``rtol`` times the root mean square of the finite old values. With both 0 only equal bits agree.
+    ``atol`` None: ``rtol`` times the :func:`scale` of the old values, at least the old kernel's own ``errors``. With
+    both 0 only equal bits agree.
     NaN agrees with NaN, an infinity with the same infinity, and with nothing else.
     """
-    agrees = agreement(old, new, rtol, atol)
+    agrees = agreement(old, new, rtol, atol, errors)
     if agrees.all():
         return None
     wrong = np.argwhere(~agrees)
@@ -149,18 +153,61 @@ def difference(old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None
     return Difference(first, old[first], new[first], len(wrong), old.size, largest(old, new))
 
 
-def agreement(old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None) -> np.ndarray:
+def agreement(
+    old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None, errors: float = 0.0
+) -> np.ndarray:
     """Which elements agree within the tolerance; see :func:`difference`."""
     left, right = _wide(old), _wide(new)
     finite = np.isfinite(left)
     with np.errstate(all="ignore"):
-        if atol is None:
-            scale = float(np.sqrt(np.mean(np.square(left[finite].astype(np.float64))))) if finite.any() else 0.0
-            atol = rtol * scale
-        close = np.abs(left - right) <= atol + rtol * np.abs(left)
+        least = max(errors, _least(old, rtol))
+        absolute = np.maximum(rtol * scale(left), least) if atol is None else atol
+        close = np.abs(left - right) <= absolute + rtol * np.abs(left)
     alike = (left == right) | (np.isnan(left) & np.isnan(right))
     agrees: np.ndarray = np.where(finite & np.isfinite(right), close, alike)
     return agrees
+
+
+def _least(array: np.ndarray, rtol: float) -> float:
+    """The tolerance around 0: numbers that are smaller than the normal ones of the type have fewer digits."""
+    if array.dtype.kind in "iub" or not rtol:
+        return 0.0
+    limits = ml_dtypes.finfo(array.dtype)  # type: ignore[no-untyped-call]
+    return max(float(limits.smallest_subnormal), rtol * float(limits.smallest_normal))
+
+
+ENOUGH = 16
+"""A root mean square of fewer elements may be small by chance, where all of them are results of cancellation."""
+
+
+_ROUNDS = 5
+"""As often factors are fitted: a row that was measured by one large element has another one then."""
+
+
+def scale(values: np.ndarray) -> np.ndarray:
+    """How large the terms of each element may be, as an array that broadcasts with ``values``.
+
+    What cancels in a sum leaves the rounding of its terms, and of these an element does not tell. Its neighbours do: in
+    a product of matrices a term of row ``i`` and column ``j`` is a row's factor times a column's. So the scale is a
+    product of factors, one for each slice along each axis, such that all slices have a root mean square of 1 when they
+    are divided by it. A row of means beside a row of sums of squares has its own scale; an element that is small
+    beside its whole row does not.
+    """
+    finite = np.isfinite(values)
+    sizes = np.where(finite, np.abs(values), 0.0).astype(np.float64)
+    most = float(sizes.max(initial=0.0)) or 1.0
+    squares = np.square(sizes / most)
+    axes = [a for a, extent in enumerate(values.shape) if extent > 1 and values.size // extent >= ENOUGH]
+    slices = [tuple(a for a in range(values.ndim) if a != axis) for axis in axes] or [tuple(range(values.ndim))]
+    counts = [np.maximum(finite.sum(axis=others, keepdims=True), 1) for others in slices]
+    found = np.ones((1,) * values.ndim)
+    for _ in range(_ROUNDS if len(axes) > 1 else 1):
+        for others, count in zip(slices, counts, strict=True):
+            own = squares.sum(axis=others, keepdims=True) / count
+            own[own == 0] = 1.0
+            squares = squares / own
+            found = found * own
+    return np.asarray(most * np.sqrt(found))
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

@@ -15,18 +15,37 @@ from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.machine.symbols import extents, symbols_of
-from tl2npu.verify.compare import has_exponentials, has_half_sums, has_products, operator_class
+from tl2npu.verify.compare import has_exponentials, has_half_sums, has_products, operator_class, rounded
 from tl2npu.verify.meanings import Meanings
 from tl2npu.verify.settings import UsageError
 
 SYMBOLIC_EXTENT = 256
 """What a symbolic extent is where nobody says: a multiple of the usual tiles."""
-PRIMES = {"wide values": (251, 241, 239, 233), "small whole numbers": (127, 113, 109, 107)}
+_ABOVE, _BELOW = (251, 241, 239, 233), (127, 113, 109, 107)
+PRIMES = {
+    "wide values": _ABOVE,
+    "small whole numbers": _BELOW,
+    "values far from 0": _ABOVE,
+    "values far below 0": _BELOW,
+}
 """What they are in further draws: no multiple of any tile, and no two the same."""
 
-Kind = Literal["standard normal", "wide values", "small whole numbers", "the whole range", "infinities", "NaN"]
-FURTHER: tuple[Kind, ...] = ("wide values", "small whole numbers", "the whole range", "infinities", "NaN")
+Far = Literal["values far from 0", "values far below 0"]
+FAR: tuple[Far, ...] = ("values far from 0", "values far below 0")
+Kind = Literal[
+    "standard normal", "wide values", "small whole numbers", "the whole range", "infinities", "NaN", Far, "another size"
+]
+FURTHER: tuple[Kind, ...] = (
+    "wide values",
+    "small whole numbers",
+    "the whole range",
+    "infinities",
+    "NaN",
+    *FAR,
+)
 """What is drawn after the standard normal values."""
+SIZES: Kind = "another size"
+"""Standard normal values in tensors of other shapes."""
 NO_NUMBERS: dict[str, tuple[float, float]] = {"infinities": (np.inf, -np.inf), "NaN": (np.nan, np.nan)}
 """What stands among standard normal values, by the kind of the draw."""
 
@@ -54,21 +73,32 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the numbers of the whole range may be: below two to the power of ``most``.
+    """How large the numbers of the whole range may be: from two to the power of ``least`` to below that of ``most``.
 
     The terms of a matrix product must not overflow, nor its sum where that is a half. An exponential of a difference of
-    large numbers has no digits.
+    large numbers has no digits. ``far``: the mean of values far from 0; the exponential of it has to outweigh a row of
+    thousands, and its square must leave digits for a variance. What is rounded on the way has to be a number of the
+    narrower type.
     """
 
     most: int = 1024
+    far: float = 8.0
+    least: int = -1074
 
     @classmethod
     def of(cls, kernel: Kernel) -> Sizes:
         """What a kernel can take."""
         kind = operator_class(kernel)
+        least = max((_limits(narrow).minexp for narrow in rounded(kernel)), default=-1074)
         if has_half_sums(kernel):
-            return cls(most=4)
-        return cls(most=10) if kind and has_exponentials(kernel) else cls(most=50 if has_products(kernel) else 1024)
+            return cls(4, 1.0, least)
+        if kind and has_exponentials(kernel):
+            return cls(10, 2.0 if has_products(kernel) else 8.0, least)
+        return cls(50 if has_products(kernel) else 1024, 8.0, least)
+
+
+def _limits(dtype: str) -> Any:
+    return ml_dtypes.finfo(dtypes.numpy_dtype(dtype))  # type: ignore[no-untyped-call]
 
 
 def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[str, int], what: Draw = Draw()) -> Drawn:
@@ -121,10 +151,11 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
             free = meanings is not None and name not in meanings.places
             if dtypes.is_float(param.dtype):
                 text = str(what.kind)
-                tensors[name] = numbers(param.dtype, shapes[name], rng, what.kind, sizes)
+                sign = far(what.kind, len(tensors))
+                tensors[name] = numbers(param.dtype, shapes[name], rng, what.kind, sizes, sign)
             else:
                 wide = what.kind == "the whole range"
-                tensors[name], text = _integers(param.dtype, shapes[name], rng, bound, free, wide)
+                tensors[name], text = integers(param.dtype, shapes[name], rng, bound, free, wide)
             if meanings is not None and name in meanings.absent and param.dtype.startswith("int"):
                 tensors[name][rng.random(shapes[name]) < 0.25] = -1
             said.append(f"{name} {text}")
@@ -144,12 +175,25 @@ def generator(seed: int, name: str, kind: Kind) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(name.encode()), *further])
 
 
-def numbers(dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind, sizes: Sizes = Sizes()) -> np.ndarray:
+def far(kind: Kind, number: int) -> int:
+    """The sign of values far from 0 in the n-th tensor of a call; 0 for other kinds.
+
+    Of two tensors one is positive, so that a score is far below 0 as well.
+    """
+    if kind == "values far below 0":
+        return -1
+    return (-1 if number % 2 else 1) if kind == "values far from 0" else 0
+
+
+def numbers(
+    dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind, sizes: Sizes = Sizes(), sign: int = 0
+) -> np.ndarray:
     """Floats: standard normal ones, of which two may be infinities or NaN; whole numbers from -3 to 3; a mixture of
     what is easily forgotten: large and tiny numbers, powers of two, halves between whole numbers, zeros, all such that
     their products stay finite; or powers of two and other numbers of every size that the type has, but no subnormal
-    ones: elements of any sizes in half of the rows, of one size in the others."""
-    normal = rng.standard_normal(shape, np.float32)
+    ones: elements of any sizes in half of the rows, of one size in the others. With a ``sign`` normal ones far from 0:
+    a zero behind the end of a row outweighs the row."""
+    normal = rng.standard_normal(shape, np.float32) + sign * np.float32(sizes.far)
     if kind == "small whole numbers":
         normal = np.clip(np.rint(normal * 1.5), -3, 3)
     elif kind == "wide values":
@@ -159,8 +203,8 @@ def numbers(dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind, sizes: Siz
         choices = [powers, normal * 32.0, normal * 32.0, halves, normal * 2.0**-10, np.zeros(shape)]
         normal = np.choose(rng.integers(0, len(choices), shape), choices)
     elif kind == "the whole range":
-        limits = ml_dtypes.finfo(dtypes.numpy_dtype(dtype))  # type: ignore[no-untyped-call]
-        least, most = limits.minexp, min(limits.maxexp, sizes.most)
+        limits = _limits(dtype)
+        least, most = max(limits.minexp, sizes.least), min(limits.maxexp, sizes.most)
         row = (*shape[:-1], 1)
         drawn = rng.integers(least, most, shape), rng.integers(least, most, row)
         exponents = np.where(rng.random(row) < 0.5, *drawn)
@@ -172,10 +216,11 @@ def numbers(dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind, sizes: Siz
     return np.asarray(normal, np.float64).astype(dtypes.numpy_dtype(dtype))
 
 
-def _integers(
+def integers(
     dtype: str, shape: tuple[int, ...], rng: Any, bound: int, free: bool, wide: bool
 ) -> tuple[np.ndarray, str]:
-    """``free``: they are no places. ``wide``: numbers of every size, since float32 holds integers of 24 bits only."""
+    """Integers, and what to say of them. ``bound``: indices are below that; ``free``: they are no indices. ``wide``:
+    numbers of every size, since float32 holds integers of 24 bits only."""
     kind = dtypes.numpy_dtype(dtype)
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(kind), "true or false"

@@ -5,7 +5,7 @@ Everything that happens is told as an event, a dict that can be written as JSON:
 - ``begin``: libraries are loaded, the file's own code begins
 - ``start`` with ``kernel``, ``stop``: a kernel's time begins and ends
 - ``smaller`` with ``kernel``, ``option``: what to give in place of a launch that may take too long
-- ``launched`` with ``kernel``, ``line``: the old kernel has run
+- ``launched`` with ``kernel``, ``line``: the old kernel has run; with ``triton`` if it is one of Triton
 - ``comparison``: the fields of a ``Comparison``, and the ``number`` of the recorded launch
 - ``agrees`` with ``number``: nothing is to be said of a recorded launch
 - ``problem`` with ``code``, ``message``, and as far as known ``kernel``, ``factory``, ``line`` and the ``side``, old or
@@ -43,16 +43,17 @@ from tl2npu.verify import recording as recordings
 from tl2npu.verify.calls import option_of
 from tl2npu.verify.chain import compare_chain
 from tl2npu.verify.compare import tolerances
-from tl2npu.verify.drawing import Kind, draw
+from tl2npu.verify.drawing import FAR, SIZES, Kind, draw
 from tl2npu.verify.elsewhere import Answered, Asked
-from tl2npu.verify.further import of_call, of_launch, tells_nothing
-from tl2npu.verify.golden import exact_results, prepared, rounds_on_the_way
+from tl2npu.verify.further import Changed, Further, said, tells_nothing
+from tl2npu.verify.golden import exact_results, own_errors, prepared, rounds_on_the_way
 from tl2npu.verify.launching import CannotBuild, WrongCall, allocate, build, built, built_inside, factory_of, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
 from tl2npu.verify.naming import call_of, file_of, line_of, name_of
-from tl2npu.verify.recording import Recorder, TooLarge
-from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, same_inputs
+from tl2npu.verify.recording import Recorder, Recording, TooLarge
+from tl2npu.verify.replay import FAULTY, UNVERIFIED, Judge, Outcome, inherited, rule_of, same_inputs
+from tl2npu.verify.seeding import seeded
 from tl2npu.verify.sessions import Observed, observe
 from tl2npu.verify.settings import Call, Counted, Reading, Settings, UsageError
 from tl2npu.verify.shrink import shrunk, small_enough
@@ -107,9 +108,9 @@ def _record(job: Job, emit: Emit) -> int:
 
     def keep(compiled: Any, arrays: Arrays, scalars: dict[str, Any], run_it: Callable[[], None]) -> None:
         name = name_of(compiled)
-        copied = recordings.copies(arrays) if further_draws and not job.settings.calls else {}
+        copied = recordings.copies(arrays) if further is not None and not job.settings.calls else {}
         emit({"event": "start", "kernel": name})
-        if compiled not in hazards and (option := _smaller(job, compiled, observed.session)) is not None:
+        if name not in hazards and (option := _smaller(job, compiled, observed.session)) is not None:
             emit({"event": "smaller", "kernel": name, "option": option})
         observed.clear()
         repeat = None if again is None else partial(_repeat, again.session, compiled, scalars=scalars)
@@ -121,18 +122,16 @@ def _record(job: Job, emit: Emit) -> int:
         except SimulatorError as error:
             told(job.source, emit, error, "old", name)
             raise
-        hazards.setdefault(compiled, set()).update(fault.kind for fault in observed.errors)
+        hazards.setdefault(name, set()).update(fault.kind for fault in observed.errors)
         for fault in observed.errors:
             emit({"event": "hazard", "message": fault.message, "kernel": name})
         emit({"event": "launched", "kernel": name, "line": job.source.line(file_of(compiled), line_of(compiled))})
         emit({"event": "stop"})
 
-        if job.settings.calls or compiled in repeated or not further_draws:
-            return
-        repeated.append(compiled)
-        of_launch(compiled, copied, scalars, job.settings.seed, partial(attempt, compiled))
+        if further is not None and not job.settings.calls:
+            further.of_launch(compiled, copied, scalars)
 
-    def attempt(compiled: Any, what: Kind, arrays: Arrays, scalars: dict[str, Any]) -> str | None:
+    def attempt(compiled: Any, what: Kind, arrays: Arrays, scalars: dict[str, Any], changed: Changed) -> str | None:
         name, before = name_of(compiled), observed.session.recorder
         emit({"event": "start", "kernel": name})
         observed.clear()
@@ -143,12 +142,14 @@ def _record(job: Job, emit: Emit) -> int:
 
         def wanted(inputs: Arrays, outputs: Arrays) -> bool:
             kinds = {fault.kind for fault in observed.errors}
-            return kinds <= hazards.get(compiled, set()) and not tells_nothing(outputs, inputs)
+            return kinds <= hazards.get(name, set()) and not tells_nothing(outputs, inputs)
 
+        own = partial(own_errors, compiled, scalars=scalars, device=job.settings.device)
         try:
             run_it = partial(_repeat, observed.session, compiled, arrays, scalars)
             golden = exact(compiled, scalars)
-            kept = recorder.record(compiled, arrays, scalars, run_it, None, wide, what, wanted, golden)
+            kind = what, said(changed), wanted, golden, own if what in FAR else None
+            kept = recorder.record(compiled, arrays, scalars, run_it, None, wide, *kind)
         except SimulatorError as error:
             return str(error)
         finally:
@@ -164,16 +165,29 @@ def _record(job: Job, emit: Emit) -> int:
             return None
         return lambda inputs: exact_results(compiled, inputs, scalars, job.settings.device)
 
-    further_draws = job.settings.draws > 1 and job.settings.arithmetic == "precise"
-    repeated: list[Any] = []
-    hazards: dict[Any, set[str]] = {}  # of the launch itself: what else the old kernel does, it does not take
+    def compile(compiled: Any, arguments: dict[str, Any]) -> JITKernel:
+        return build(_module(job), compiled.factory, arguments, observed.session)
+
+    further = None
+    if job.settings.draws > 1 and job.settings.arithmetic == "precise":
+        noted = partial(_note, emit)
+        further = Further(job.settings.seed, observed.session, attempt, compile, noted)
+    hazards: dict[str, set[str]] = {}  # of the launches themselves: what else the old kernel does, it does not take
     if job.settings.calls:
-        return _record_calls(job, observed, keep, attempt if further_draws else None, emit)
-    observed.session.recorder = keep
-    old = triton.recording_of_old(Path(job.folder), recorder, job.source, emit)
-    with installed(observed.session), hooked(old):
-        emit({"event": "begin"})
-        return _as_script(job.source, job.settings, emit, "old")
+        code = _record_calls(job, observed, keep, further, emit)
+    else:
+        observed.session.recorder = keep
+        old = triton.recording_of_old(Path(job.folder), recorder, job.source, emit)
+        with installed(observed.session), hooked(old):
+            emit({"event": "begin"})
+            code = _as_script(job.source, job.settings, emit, "old")
+    if further is not None:
+        further.end()
+    return code
+
+
+def _note(emit: Emit, text: str) -> None:
+    emit({"event": "note", "text": text})
 
 
 def _repeat_unrounded(session: Session, compiled: Any, arrays: Arrays, scalars: dict[str, Any]) -> None:
@@ -196,7 +210,7 @@ def _record_calls(
     job: Job,
     observed: Observed,
     keep: Keep,
-    attempt: Callable[[Any, Kind, Arrays, dict[str, Any]], str | None] | None,
+    further: Further | None,
     emit: Emit,
 ) -> int:
     with installed(observed.session):
@@ -208,11 +222,8 @@ def _record_calls(
         for call in job.settings.calls:
             try:
                 compiled = _call(module, call, job.settings, observed.session, keep, emit)
-                if attempt is not None:
-                    for text in of_call(
-                        compiled, call, job.settings.seed, observed.session, partial(attempt, compiled)
-                    ):
-                        emit({"event": "note", "text": f"{name_of(compiled)}: {text}"})
+                if further is not None:
+                    further.of_call(compiled, call)
             except UsageError as error:
                 emit({"event": "usage", "message": str(error)})
                 return 2
@@ -258,12 +269,16 @@ def _call(module: ModuleType, call: Call, settings: Settings, session: Session, 
     return compiled
 
 
+def _module(job: Job) -> ModuleType:
+    """The old file as it runs."""
+    return sys.modules[Path(job.source.path).stem if job.settings.calls else "__main__"]
+
+
 def _smaller(job: Job, compiled: Any, session: Session) -> str | None:
     """The option that gives a call of the same factory which a CPU carries; None if this one is such a call."""
-    module = sys.modules[Path(job.source.path).stem if job.settings.calls else "__main__"]
 
     def trace(arguments: dict[str, Any]) -> Kernel:
-        return build(module, compiled.factory, arguments, session).kernel
+        return build(_module(job), compiled.factory, arguments, session).kernel
 
     try:
         found = small_enough(trace, compiled.arguments, compiled.kernel)
@@ -282,7 +297,7 @@ def _load(job: Job, emit: Emit) -> ModuleType | None:
     name = Path(source.path).stem
     wanted = {*(call.factory for call in settings.calls), *job.factories}
     around: AbstractContextManager[set[str]] = anything_importable() if wanted else nullcontext(set())
-    with around as absent, hooked(Interpreter()):
+    with around as absent, hooked(Interpreter()), seeded(settings.seed):
         try:
             return execute(source, name, settings.script_args)
         except (Exception, SystemExit) as error:
@@ -356,13 +371,8 @@ def _replay(job: Job, emit: Emit) -> int:
             try:
                 made = recording.factory, recording.arguments, judge.actual.session
                 new = built_inside(module, outer, *made) if outer else built(module, *made, of_old=True)
-            except CannotBuild as error:
-                problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
-            except SimulatorError as error:
-                told(job.source, emit, error, "new", recording.kernel)
             except Exception as error:
-                text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
-                problem(emit, FAULTY, text, recording.kernel, side="new")
+                _not_built(job, emit, recording, error)
             else:
                 if isinstance(new, JITKernel):
                     if not recording.tolerances:  # of a trace, without the old file
@@ -379,6 +389,21 @@ def _replay(job: Job, emit: Emit) -> int:
             if launch.number not in job.done:
                 triton.repeat(job.source, launch, module, judge, emit)
     return 0
+
+
+def _not_built(job: Job, emit: Emit, recording: Recording, error: Exception) -> None:
+    """The new file gives no kernel for a launch; of sizes that only the old one was tried with, that is but told."""
+    if recording.draw == SIZES:
+        text = f"not compared with {recording.changed}, which the new factory does not take: {error}"
+        emit({"event": "note", "text": f"{recording.kernel}: {text}"})
+        emit({"event": "agrees", "number": recording.number})
+    elif isinstance(error, CannotBuild):
+        problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
+    elif isinstance(error, SimulatorError):
+        told(job.source, emit, error, "new", recording.kernel)
+    else:
+        text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
+        problem(emit, FAULTY, text, recording.kernel, side="new")
 
 
 def _script(job: Job, emit: Emit) -> int:
@@ -413,7 +438,7 @@ def _script(job: Job, emit: Emit) -> int:
             raise
         for fault in observed.errors:
             if recording is None or not inherited(fault, recording, compiled, observed):
-                problem(emit, FAULTY, f"the new kernel: {fault.message}", name, side="new")
+                problem(emit, rule_of(fault), f"the new kernel: {fault.message}", name, side="new")
         wrong = recording is None
         if recording is not None:
             results = layouts.by_index(compiled.kernel, recordings.copies(arrays)) if same else None
@@ -423,7 +448,9 @@ def _script(job: Job, emit: Emit) -> int:
             compared(emit, recording, comparison)
         for number in numbers[1:]:
             repeated = recordings.load_one(Path(job.folder), number, job.settings.fp8)
-            compared(emit, repeated, None if wrong else judge.compare(repeated, compiled))
+            comparison = None if wrong else judge.compare(repeated, compiled)
+            wrong = wrong or bool(comparison and comparison.problems)
+            compared(emit, repeated, comparison)
         emit({"event": "stop"})
 
     observed.session.recorder = repeat
@@ -436,7 +463,8 @@ def _as_script(source: Source, settings: Settings, emit: Emit, side: Side) -> in
     """Execute a file as ``__main__``; the exit code that Python would give."""
     main = sys.modules["__main__"]
     try:
-        execute(source, "__main__", settings.script_args)
+        with seeded(settings.seed):
+            execute(source, "__main__", settings.script_args)
     except SystemExit as stop:
         return code_of(stop)
     except SimulatorError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,11 +17,12 @@ from tl2npu.verify import process
 from tl2npu.verify.job import Job
 from tl2npu.verify.limits import Limits, limits_of, reasons
 from tl2npu.verify.loading import Source
-from tl2npu.verify.naming import Place, places, unchanged
+from tl2npu.verify.naming import Place, places, same_functions, unchanged
 from tl2npu.verify.settings import Settings, UsageError
 from tl2npu.verify.telling import Event
 
 UNVERIFIED, CHANGED, FAULTY, READINGS, OWN_CHECK, OVERDUE = (f"TL{n}" for n in range(906, 912))
+MEMORY = "TL801"
 
 Runner = Callable[[Job], Ended]
 
@@ -35,6 +35,8 @@ class Findings:
     problems: list[Event] = field(default_factory=list)
     hazards: list[Event] = field(default_factory=list)
     launched: dict[str, int] = field(default_factory=dict)
+    of_triton: set[str] = field(default_factory=set)
+    """The kernels of Triton among them."""
     lines: dict[str, set[int]] = field(default_factory=dict)
     """Those of the old kernels that were launched: several kernels may have one name, as in two branches."""
     scripts: list[ScriptCheck] = field(default_factory=list)
@@ -66,6 +68,8 @@ class Findings:
                 self.launched[event["kernel"]] = event["line"]
                 self.lines.setdefault(event["kernel"], set()).add(event["line"])
                 self.launches += 1
+                if event.get("triton"):
+                    self.of_triton.add(event["kernel"])
             elif kind == "comparison":
                 self.comparisons.append(_comparison(event))
                 self.done.append(event["number"])
@@ -127,7 +131,8 @@ def verify(
         if len(findings.done) < findings.launches and not findings.broken:
             repeat(Job("replay", new, settings, folder, tuple(findings.done)), runner, findings, execute)
     kernels = places(old.text)
-    return concluded(old, new, settings, findings, kernels, to_prove(kernels, old.text, new.text, changed))
+    result = concluded(old, new, settings, findings, kernels, to_prove(kernels, old.text, new.text, changed))
+    return result if execute is not None else _without_the_same(result, old, new, findings)
 
 
 def repeat(job: Job, runner: Runner, findings: Findings, execute: Execute | None = None) -> None:
@@ -154,10 +159,29 @@ def concluded(
     for name, line in findings.launched.items():
         by_name.setdefault(name, Place(name, line, line, line))
     limits = Limits()
-    if settings.check is not None:
-        limits = limits_of(old, new, settings.check, by_name, findings.comparisons)
+    if (checked := _checked(settings)) is not None:
+        limits = limits_of(old, new, checked, by_name, findings.comparisons)
     alike = [place for place in kernels if place not in by_name.values() and place not in idle]
-    return judged(result, findings, by_name, limits, wanted, alike, left)
+    found = judged(result, findings, by_name, limits, wanted, alike, left)
+    return _without_given_advice(found) if settings.calls else found
+
+
+def _checked(settings: Settings) -> Options | None:
+    """The options of the check: calls that are given are judged, and not those of the file."""
+    calls = tuple(call.expression for call in settings.calls)
+    return None if settings.check is None else replace(settings.check, calls=calls)
+
+
+def _without_given_advice(result: VerifyResult) -> VerifyResult:
+    """``--args`` was given: it may be given once more for a kernel that was not called, and helps no other."""
+
+    def advised(item: Diagnostic) -> Diagnostic:
+        if item.code != UNVERIFIED or item.help != CODES[UNVERIFIED].remedy:
+            return item
+        idle = item.message.endswith(f"was not verified: {_NEVER} {_TO_BE[result.backend]}")
+        return replace(item, help="give a call of its factory, too: `--args` can be repeated" if idle else "")
+
+    return replace(result, diagnostics=tuple(map(advised, result.diagnostics)))
 
 
 def _idle(kernels: Sequence[Place], findings: Findings) -> list[Place]:
@@ -173,7 +197,8 @@ def _idle(kernels: Sequence[Place], findings: Findings) -> list[Place]:
 
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
 _STOOD_IN_FOR = ("tilelang", "tvm")
-_IDLE = "it was never launched, only another kernel of the same name"
+_NEVER = "it was never"
+_IDLE = f"{_NEVER} launched, only another kernel of the same name"
 _TO_BE = {"compile": "compiled", "sim": "launched", "npu": "launched", "camodel": "launched"}
 _UNROUNDED = "agrees with the old kernel if its intermediate rounding to 16 bits is left out"
 
@@ -196,7 +221,7 @@ def _with_limits(comparison: Comparison, new: Source, settings: Settings) -> Com
     """A difference of the readings, with its likely reason: the limits of the compiler that are not kept."""
     if not any(code == READINGS for code, _ in comparison.problems):
         return comparison
-    found = reasons(comparison, new, settings.check or Options(device=settings.device))
+    found = reasons(comparison, new, _checked(settings) or Options(device=settings.device))
     said = f"; violated limits: {found}" if found else ""
     problems = tuple((code, text + said if code == READINGS else text) for code, text in comparison.problems)
     return replace(comparison, problems=problems)
@@ -206,15 +231,25 @@ def to_prove(kernels: list[Place], old: str, new: str, changed: Sequence[str] | 
     """The kernels that have to be verified: those of ``changed``, else those whose text differs, else all."""
     if changed is not None:
         return set(changed)
-    before, after = _functions(old), _functions(new)
-    differs = {k.name for k in kernels if before.get(k.name.split(".")[0]) != after.get(k.name.split(".")[0])}
-    return differs or {k.name for k in kernels}
+    same = same_functions(old, new)
+    return {k.name for k in kernels if k.name.split(".")[0] not in same} or {k.name for k in kernels}
 
 
-def _functions(text: str) -> dict[str, str]:
-    """The outermost functions and classes of a file, without comments and layout."""
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return {node.name: ast.dump(node) for node in ast.parse(text).body if isinstance(node, kinds)}
+def _without_the_same(result: VerifyResult, old: Source, new: Source, findings: Findings) -> VerifyResult:
+    """The verdicts without the kernels that are the same in both files: to agree with oneself proves nothing."""
+    same = same_functions(old.text, new.text)
+    verdicts: list[KernelVerdict] = []
+    for verdict in result.kernels:
+        if verdict.status != "verified" or verdict.name.split(".")[0] not in same:
+            verdicts.append(verdict)
+        elif verdict.name in findings.of_triton:
+            text = "the new file has the same Triton kernel"
+            verdicts.append(replace(verdict, status="not migrated", reason=text, verified=None))
+        else:
+            text = "the same text in both files, which runs without a finding"
+            verdicts.append(replace(verdict, status="unchanged", reason=text, verified=None))
+    some = any(verdict.status in ("verified", "unchanged") for verdict in verdicts)
+    return replace(result, kernels=tuple(verdicts), ok=result.ok and some)
 
 
 def judged(
@@ -231,7 +266,7 @@ def judged(
     ``alike`` are further kernels of these names, and ``idle`` those that were not launched, while one of their name
     was: that proves nothing about them.
     """
-    faults = _Faults(by_name)
+    faults = _Faults(by_name, {item.kernel for item in limits.broken if item.code == MEMORY})
     faults.of_problems(findings.problems)
     faults.of_the_old(findings.hazards)
     faults.of_comparisons(findings.comparisons)
@@ -261,11 +296,13 @@ def judged(
 class _Faults:
     """What speaks against kernels: ``first`` is the first reason of each, ``failed`` names those that are wrong.
 
-    ``general`` are reasons that belong to no kernel, as what ended a script.
+    ``general`` are reasons that belong to no kernel, as what ended a script. ``counted``: kernels whose need of memory
+    ``check`` has told.
     """
 
-    def __init__(self, places: Mapping[str, Place]) -> None:
+    def __init__(self, places: Mapping[str, Place], counted: set[str | None]) -> None:
         self.places = places
+        self.counted = counted
         self.diagnostics: list[Diagnostic] = []
         self.first: dict[str, str] = {}
         self.failed: set[str] = set()
@@ -276,6 +313,8 @@ class _Faults:
         for event in events:
             owners = _owners(event, self.places)
             code, message = event["code"], event["message"]
+            if code == MEMORY and owners and self.counted.issuperset(owners):
+                continue
             line = self.places[owners[0]].line if owners else 1
             found = diagnostic(code, line, message, owners[0] if len(owners) == 1 else None)
             self.diagnostics.append(replace(found, help=event.get("help") or found.help))
@@ -300,6 +339,8 @@ class _Faults:
         for comparison in comparisons:
             for code, message in comparison.problems:
                 name = comparison.kernel
+                if code == MEMORY and name in self.counted:
+                    continue
                 self.first.setdefault(name, message)
                 if code not in (UNVERIFIED, OVERDUE):
                     self.failed.add(name)
@@ -333,7 +374,7 @@ class _Faults:
             why = "old and new agree" if proof.max_error is not None else "the compiler accepts it"
             return KernelVerdict(place.name, place.line, "verified", why, proof)
         what = "compared" if place.name in findings.launched else _TO_BE[backend]
-        why = f"it was never {what}{': ' + self.general[0] if self.general else ''}"
+        why = f"{_NEVER} {what}{': ' + self.general[0] if self.general else ''}"
         return KernelVerdict(place.name, place.line, "not verified", why)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tl2npu.cells import Places
+from tl2npu.dialects.limits import AUTHORS_OWN
 from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic
@@ -17,8 +18,6 @@ from tl2npu.verified import Comparison
 from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, texts
 
-_EXPERT_FORM = "TL814"
-_READS_ALIKE = frozenset({"TL739"})  # the compiler reads old and new text in the same other way than Python
 _KERNEL = ("", "_kernel", "_factory")  # what is behind the name of an eager kernel where a factory takes its place
 
 
@@ -36,11 +35,10 @@ def limits_of(
 ) -> Limits:
     """Check the new file and tell each error by the old kernel that it belongs to; None in ``kernel`` if to none.
 
-    Does not count: what the author has silenced, what the same text had before, and the flags and scopes of a kernel
-    that is in Expert mode in both files.
+    Does not count: what the author has silenced, what the same text had before, and limits of Expert mode too that the
+    old kernel breaks in the same words.
     """
     found = check_text(new.text, new.path, options)
-    expert = {kernel.name for kernel in found.kernels if kernel.source == "expert"}
     errors = [item for item in found.diagnostics if item.severity == "error"]
     silenced = [item for item in _unsilenced(new, options) if item not in errors] if "tl2npu:" in new.text else []
     if not errors and not silenced:
@@ -49,7 +47,6 @@ def limits_of(
     same = {name for name, text in texts(old.text).items() if now.get(name) == text}
     before = [item for item in check_text(old.text, old.path, options).diagnostics if item.severity == "error"]
     known = {(item.kernel, item.code, item.message) for item in before}
-    in_expert_form = {item.kernel for item in before if item.code == _EXPERT_FORM}
     broken: list[Diagnostic] = []
     notes: list[str] = []
     for item in errors:
@@ -57,10 +54,8 @@ def limits_of(
         owner = owner_of(item.kernel or "", places, comparisons)
         if item.kernel in same and (item.kernel, item.code, item.message) in known:
             notes.append(f"{item.kernel}: {text} (unchanged from the old kernel)")
-        elif item.code in _READS_ALIKE and (item.kernel, item.code, item.message) in known:
+        elif item.code in AUTHORS_OWN and (item.kernel, item.code, item.message) in known:
             notes.append(f"{item.kernel}: {text} (as in the old kernel)")
-        elif item.kernel in expert and owner in in_expert_form and item.code == _EXPERT_FORM:
-            notes.append(f"{item.kernel} is in Expert mode, where few checks apply")
         else:
             line = places[owner].line if owner is not None else 1
             broken.append(replace(item, line=line, column=1, end_line=None, message=text, kernel=owner))

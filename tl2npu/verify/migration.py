@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tl2npu.languages import migrate_source
@@ -17,6 +18,7 @@ from tl2npu.verify.notebooks import source_of
 from tl2npu.verify.settings import Settings
 
 _UNUSED = "TL904"
+_HELP = "let the file launch it when it is run, or use `tl2npu verify FILE --args 'factory(name=value)'`"
 
 
 def migrate_verified(
@@ -26,13 +28,14 @@ def migrate_verified(
     settings: Settings | None = None,
     runner: Runner = process.apart,
     book: Notebook | None = None,
+    learned: Callable[[FileResult, Mapping[int, Sequence[Diagnostic]]], None] | None = None,
 ) -> FileResult:
     """Migrate a file, execute old and new, and leave the kernels that fail as they were.
 
     A kernel fails if its results differ, if it is faulty when it runs, or if the new script's own checks fail where the
     old one's pass. Kernels that could not be executed stay migrated, with a warning and without ``verified``. What is
     left after something was taken back is verified again. Executes the code of the file. ``book``: the notebook that
-    the text is the code of.
+    the text is the code of. ``learned`` is told of each migration that was executed, with the kernels that failed.
     """
     settings = settings or Settings(
         device=options.device,
@@ -58,6 +61,8 @@ def migrate_verified(
             after = source_of(book.with_code(result.new_text, path), path, shown)
         outcome = verify(Source(text, path, path, book), after, settings, runner, [k.name for k in changed])
         failing = _failing(outcome, changed)
+        if learned is not None:
+            learned(_with_verdicts(result, outcome, changed), failing)
         if not failing:
             return _with_verdicts(result, outcome, changed)
         leave |= failing
@@ -94,7 +99,8 @@ def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[Kern
         kernels.append(replace(kernel, verified=verdict.verified if verdict is not None else None))
         if kernels[-1].verified is None:
             why = verdict.reason if verdict is not None else "it was not compared"
-            found.append(diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name))
+            item = diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name)
+            found.append(replace(item, help=_HELP))
     known = {d.kernel for d in found}
     names = {v.name: k.name for k in result.kernels for v in outcome.kernels if v.line == k.line}
     found += [

@@ -72,6 +72,43 @@ def unchanged(old: str, new: str) -> set[int]:
     return {around[-1].lineno for around in found if (_qualified(around), ast.dump(around[-1])) in kept}
 
 
+def same_functions(old: str, new: str) -> set[str]:
+    """The outermost functions and classes that are the same in two texts, with all of the file that they refer to.
+
+    Comments and layout do not count.
+    """
+    before, after = _bindings(ast.parse(old)), _bindings(ast.parse(new))
+    same = {name: ast.dump(a) == ast.dump(after[name]) for name, a in before.items() if name in after}
+    found: set[str] = set()
+    for name in before:
+        reached, todo = {name}, [name]
+        while todo:
+            for node in ast.walk(before.get(todo.pop(), ast.Module([], []))):
+                if isinstance(node, ast.Name) and node.id in before.keys() | after.keys() and node.id not in reached:
+                    reached.add(node.id)
+                    todo.append(node.id)
+        if all(same.get(other, False) for other in reached):
+            found.add(name)
+    return found
+
+
+def _bindings(tree: ast.Module) -> dict[str, ast.Module]:
+    """The statements of a module that bind each of its names, those in branches too."""
+    found: dict[str, list[ast.stmt]] = {}
+    todo: list[ast.AST] = [tree]
+    while todo:
+        for stmt in ast.iter_child_nodes(todo.pop(0)):
+            if isinstance(stmt, (ast.FunctionDef, ast.ClassDef)):
+                found.setdefault(stmt.name, []).append(stmt)
+            elif isinstance(stmt, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+                for name in {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}:
+                    found.setdefault(name, []).append(stmt)
+            elif isinstance(stmt, (ast.stmt, ast.excepthandler)):
+                todo.append(stmt)
+    return {name: ast.Module(stmts, []) for name, stmts in found.items()}
+
+
 _Scopes = tuple[ast.FunctionDef | ast.ClassDef, ...]
 
 

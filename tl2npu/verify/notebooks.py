@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tl2npu.results import Diagnostic
+from tl2npu.results import Diagnostic, FileResult
 from tl2npu.source.notebook import Notebook, NotebookSkipped, is_notebook
 from tl2npu.source.text import SourceError, read_source
 from tl2npu.verified import KernelVerdict, VerifyResult
@@ -34,6 +34,20 @@ def notebook(json_text: str) -> Notebook:
 def read_notebook(path: Path) -> Notebook:
     """The notebook in a file. Raises :class:`SourceError`."""
     return notebook(read_source(path).text)
+
+
+def in_module(result: FileResult, book: Notebook) -> FileResult:
+    """The kernels and findings of a migration by lines of the module of the cells, as verdicts are."""
+    starts = {cell.number: cell.start for cell in book.python}
+
+    def line(cell: int | None, line: int) -> int:
+        return starts[cell] + line - 1 if cell in starts else line
+
+    return replace(
+        result,
+        kernels=tuple(replace(item, line=line(item.cell, item.line), cell=None) for item in result.kernels),
+        diagnostics=tuple(replace(item, line=line(item.cell, item.line), cell=None) for item in result.diagnostics),
+    )
 
 
 def told_by_cell(result: VerifyResult, book: Notebook | None) -> VerifyResult:

@@ -63,6 +63,8 @@ class Recording:
     """The outputs once more, without the roundings that the kernel does on the way to a wider type; if it has some."""
     draw: str = ""
     """Of which kind the inputs are, if they are others than those of the call itself."""
+    changed: str = ""
+    """What they change beside values: extents and scalars."""
     products: bool = False
     """The kernel multiplies matrices."""
     on_gpu: bool = False
@@ -75,6 +77,8 @@ class Recording:
     """The arguments of ``tilelang.compile`` that made it."""
     golden: Arrays = field(default_factory=dict)
     """The outputs of floats in float64, if they are wanted."""
+    own_errors: Mapping[str, float] = field(default_factory=dict)
+    """The absolute tolerance that the old kernel's own errors make, where it is known."""
     narrow: Mapping[str, str] = field(default_factory=dict)
     """Tensors that are kept as float16 here -> their 8-bit type in the old kernel."""
     outer: Outer | None = None
@@ -102,6 +106,11 @@ class Signature:
         returned = [*(names[n] for n in compiled.out_idx), *(buffer.name for buffer in compiled.kernel.outputs)]
         given = tuple(name for number, name in enumerate(names) if number not in made)
         return cls(given, tuple(returned), frozenset(names[n] for n in compiled.workspace_idx))
+
+    def renamed(self, names: Mapping[str, str]) -> Signature:
+        """The same call with other names for its parameters."""
+        given, returned = (tuple(names.get(name, name) for name in part) for part in (self.given, self.returned))
+        return Signature(given, returned, frozenset(names.get(name, name) for name in self.scratch))
 
 
 class Recorder:
@@ -132,13 +141,15 @@ class Recorder:
         repeat: Callable[[Arrays], None] | None = None,
         unrounded: Callable[[Arrays], None] | None = None,
         draw: str = "",
+        changed: str = "",
         wanted: Callable[[Arrays, Arrays], bool] = lambda *_: True,
         golden: Callable[[Arrays], Arrays] | None = None,
+        errors: Callable[[Arrays, Arrays], dict[str, float]] | None = None,
     ) -> bool:
         """Run a launch and keep it. ``repeat`` runs it once more, on copies; then these results are kept.
 
         ``unrounded`` does the same; then both results are kept, and what ``golden`` gives for the inputs. ``wanted`` is
-        asked with inputs and outputs; the result is its answer.
+        asked with inputs and outputs; the result is its answer. ``errors`` gives the kernel's own ones for both.
 
         Raises TooLarge where the limit is reached, and what the kernel raises.
         """
@@ -156,6 +167,7 @@ class Recorder:
         turn = self.turns.get(name, -1) + (not draw)
         self.turns[name] = turn
         call = Signature.of(compiled)
+        by_index = layouts.by_index(compiled.kernel, inputs), layouts.by_index(compiled.kernel, outputs)
         recording = Recording(
             self.count,
             name,
@@ -169,20 +181,21 @@ class Recorder:
             call.given,
             call.returned,
             tolerances(compiled.kernel),
-            layouts.by_index(compiled.kernel, inputs),
-            layouts.by_index(compiled.kernel, outputs),
+            *by_index,
             dict(scalars),
             same_memory(arrays),
             layouts.places(compiled.kernel, arrays),
             {n: found for n in arrays if (found := self.writers(n)) is not None},
             layouts.by_index(compiled.kernel, others),
             draw,
+            changed,
             has_products(compiled.kernel),
             not any(launch.is_npu for launch in compiled.kernel.launches),
             {n: np.array(mask) for n in arrays if (mask := self.undefined(n)) is not None},
             tuple(param.name for param in compiled.kernel.params),
             compile_arguments(compiled),
-            {} if golden is None else golden(layouts.by_index(compiled.kernel, inputs)),
+            {} if golden is None else golden(by_index[0]),
+            {} if errors is None else errors(*by_index),
             outer=compiled.outer if compiled.outer and _can_be_kept(compiled.outer.arguments) else None,
         )
         self.bytes += sum(a.nbytes for kept in (inputs, outputs, others) for a in kept.values())

@@ -10,7 +10,7 @@ import numpy as np
 
 from tl2npu.backends.device.runner import NOT_A_NUMBER
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
-from tl2npu.simulator.hazards.hazard import UNINITIALISED
+from tl2npu.simulator.hazards.hazard import CAPACITY, UNINITIALISED
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
@@ -19,6 +19,7 @@ from tl2npu.simulator.standin.jit import JITKernel
 from tl2npu.verified import Comparison, Fault, Metrics
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import Difference, difference, largest
+from tl2npu.verify.drawing import SIZES
 from tl2npu.verify.further import judged
 from tl2npu.verify.launching import CannotBuild, allocate, named
 from tl2npu.verify.layouts import Arrays
@@ -30,7 +31,7 @@ from tl2npu.verify.sessions import Observed, Writers
 from tl2npu.verify.settings import Settings
 from tl2npu.verify.standards import OWN, Judgement, by_standard
 
-UNVERIFIED, CHANGED, FAULTY, READINGS = "TL906", "TL907", "TL908", "TL909"
+UNVERIFIED, CHANGED, FAULTY, READINGS, MEMORY = "TL906", "TL907", "TL908", "TL909", "TL801"
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,8 @@ class Judge:
         for param in (*compiled.kernel.params, *compiled.kernel.outputs):
             if not isinstance(param, Buffer) or param.name in scratch:
                 continue
-            found = self._difference(recording, param, outcome.arrays[param.name], actual[param.name])
+            old = matched.tensors.get(param.name, "")
+            found = self._difference(recording, param, outcome.arrays[param.name], actual[param.name], old)
             if found is not None:
                 wrote = _wrote(outcome.writers(param.name), found), ""
                 sides = "as written", "as compiled"
@@ -129,7 +131,9 @@ class Judge:
         except Exception as error:  # an index that is divided by 0: what the machine does then is not known
             return Outcome(None, [(FAULTY, f"the new kernel: {type(error).__name__}: {error}")])
         errors = [fault for fault in observed.errors if not inherited(fault, recording, compiled, observed)]
-        hazards = [(FAULTY, f"the new kernel: {fault.message}") for fault in errors]
+        if recording.draw == SIZES:  # tiles may be larger than those that were asked for
+            errors = [fault for fault in errors if fault.kind != CAPACITY]
+        hazards = [(rule_of(fault), f"the new kernel: {fault.message}") for fault in errors]
         return Outcome(layouts.by_index(compiled.kernel, named(compiled, arrays)), hazards, observed.writers)
 
     def _difference(
@@ -141,8 +145,10 @@ class Judge:
         if self.settings.arithmetic == "structure":
             return None
         rtol = self.settings.rtol
-        usual = recording.tolerance(name or buffer.name, buffer.dtype)
-        return difference(left, right, usual if rtol is None else rtol, self.settings.atol)
+        old = name or buffer.name
+        usual = recording.tolerance(old, buffer.dtype)
+        errors = recording.own_errors.get(old, 0.0)
+        return difference(left, right, usual if rtol is None else rtol, self.settings.atol, errors)
 
 
 class _Launch:
@@ -300,6 +306,11 @@ class Outcome:
         self.writers = writers
 
 
+def rule_of(fault: Fault) -> str:
+    """The rule that a hazard breaks: that of ``check`` about memory, which counts what the compiler adds as well."""
+    return MEMORY if fault.kind == CAPACITY else FAULTY
+
+
 def inherited(fault: Fault, recording: Recording, compiled: JITKernel, observed: Observed) -> bool:
     """True for undefined data in elements of an output that the old kernel leaves undefined as well."""
     found = fault.details
@@ -358,7 +369,8 @@ def _listed(names: Sequence[str]) -> str:
 
 def on(recording: Recording) -> str:
     """On which inputs something was found, if not on those of the call itself."""
-    return f" (on {recording.draw})" if recording.draw else ""
+    changed = f", {recording.changed}" if recording.changed else ""
+    return f" (on {recording.draw}{changed})" if recording.draw else ""
 
 
 def given_twice(recording: Recording) -> str:

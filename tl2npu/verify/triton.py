@@ -61,7 +61,7 @@ def recording_of_old(folder: Path, recorder: Recorder, source: Source, emit: Emi
             raise TooLarge(f"the tensors of the launches are more than {LIMIT >> 30} GiB")
         launches.keep(folder, found)
         recorder.count += 1
-        emit({"event": "launched", "kernel": name, "line": source.line(found.file, found.line)})
+        emit({"event": "launched", "kernel": name, "line": source.line(found.file, found.line), "triton": True})
         emit({"event": "stop"})
 
     interpreter = Interpreter(keep)
@@ -75,15 +75,17 @@ def as_recording(launch: Launch, compiled: Any, session: Session, given: Arrays 
     Tensors that the call makes begin as poison, whatever was in the memory before. Raises Unmatched, and Undefined
     where there is nothing to compare.
     """
-    call = Signature.of(compiled)
+    names = counterparts(launch, compiled)
+    call = Signature.of(compiled).renamed(names)
     made = {*call.returned, *call.scratch}
     inputs: Arrays = {}
     outputs: Arrays = {}
     undefined: Arrays = {}
     written, defined = 0, 0
-    params = {p.name: p for p in (*compiled.kernel.params, *compiled.kernel.outputs) if isinstance(p, Buffer)}
+    params = {names.get(p.name, p.name): p for p in _buffers(compiled)}
+    passed = {names.get(name, name): array for name, array in (given or {}).items()}
     for name, tensor in launch.all_tensors.items():
-        shape = _shape(params.get(name), tensor.shape, None if given is None else given.get(name))
+        shape = _shape(params.get(name), tensor.shape, passed.get(name))
         try:
             inputs[name] = np.array(launch.seen_as(name, shape))
             outputs[name] = np.array(launch.seen_as(name, shape, after=True))
@@ -123,6 +125,30 @@ def as_recording(launch: Launch, compiled: Any, session: Session, given: Arrays 
         undefined={name: found for name, found in undefined.items() if found.any()},
         params=tuple(inputs),
     )
+
+
+def counterparts(launch: Launch, compiled: Any) -> dict[str, str]:
+    """Parameter of the new kernel -> the pointer that it stands for: of its name, or the next one of its type.
+
+    Of the tensors that a call returns, it is the next one that the launch has written.
+    """
+    tensors = launch.all_tensors
+    call = Signature.of(compiled)
+    found = {p.name: p.name for p in _buffers(compiled) if p.name in tensors}
+    left = [name for name in tensors if name not in found]
+    for param in _buffers(compiled):
+        if param.name in found or param.name in call.scratch:
+            continue
+        fits = [name for name in left if tensors[name].dtype == param.dtype]
+        fits = [name for name in fits if param.name in call.returned and name in launch.written] or fits
+        if fits:
+            found[param.name] = fits[0]
+            left.remove(fits[0])
+    return found
+
+
+def _buffers(compiled: Any) -> list[Buffer]:
+    return [p for p in (*compiled.kernel.params, *compiled.kernel.outputs) if isinstance(p, Buffer)]
 
 
 def _shape(param: Buffer | None, own: tuple[int, ...], given: np.ndarray | None) -> tuple[int, ...]:

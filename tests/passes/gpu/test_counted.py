@@ -84,7 +84,8 @@ for k in T.serial(2):
     if wide:
         for r, c in T.Parallel(32, 64):
             y[r, c] = x[r, c] + 1.0
-        T.copy(y, x)
+        for r, c in T.Parallel(32, 64):
+            x[r, c] = x[r, c] * y[r, c]
 T.copy(x, Y[bx * 32, 0])
 """
 

@@ -212,3 +212,55 @@ def test_the_check_names_what_is_known_to_be_negative() -> None:
     assert errors(body.format("(cid + 3) % 8"), launch=one) == []
     assert errors(body.format("(cid - 3) & 7"), launch=one) == []
     assert "TL761" not in warnings(body.format("cid // 2 % 3"), launch=one)
+
+
+GUARDED: list[tuple[str, bool]] = [
+    ("s >= 0 and s % 2 == 0", True),
+    ("s % 2 == 0 and s >= 0", True),
+    ("(s >= 0) & (s % 2 == 0)", True),
+    ("not (s < 0 or s % 2 == 1)", True),
+    ("s > -1 and (s // 3 == 1 or s % 4 == 2)", True),
+    ("T.if_then_else(s >= 0, s % 2, 0) == 1", True),
+    ("s >= 0 or s % 2 == 0", False),
+    ("s >= -2 and s % 2 == -1", False),
+    ("s < 4 and s % 2 == 0 - 1", False),
+    ("T.if_then_else(s >= 0, 1, s % 2) == 1", False),
+    ("s >= 0 and cid >= 0 or (s - 1) % 3 == 1", False),
+]
+
+
+@pytest.mark.parametrize(("condition", "right"), GUARDED)
+def test_a_condition_beside_the_division(condition: str, right: bool) -> None:
+    """What a part of a conjunction is does not matter where another part does not hold."""
+    body = f"""
+    a = T.alloc_ub((16, 64), "float32")
+    s = cid - 3
+    if {condition}:
+        T.copy(A[cid * 16, 0], a)
+        T.copy(a, O[cid * 16, 0])
+    """
+    one = "T.Kernel(8, threads=1, is_npu=True) as (cid)"
+    assert errors(body, launch=one) == ([] if right else ["TL761"])
+    if right:
+        assert "TL761" not in warnings(body, launch=one)
+
+
+@pytest.mark.parametrize(("condition", "right"), GUARDED)
+def test_conditions_on_a_gpu_hold_on_the_npu(condition: str, right: bool) -> None:
+    body = f"""
+    x = T.alloc_shared((16, 64), "float32")
+    s = D[bx]
+    if {condition.replace("cid", "bx")}:
+        T.copy(X[bx * 16, 0], x)
+        T.copy(x, C[bx * 16, 0])
+    """
+    params = 'X: T.Tensor((128, 64), "float32"), D: T.Tensor((8,), "int32"), C: T.Tensor((128, 64), "float32")'
+    new = migrated(gpu_file(params, body, launch="T.Kernel(8, threads=128) as bx"))
+    data = np.array([-5, -4, -3, -1, 0, 1, 4, 5], np.int32)
+    found = run(new, {"X": np.ones((128, 64), np.float32), "D": data, "C": np.zeros((128, 64), np.float32)})["C"]
+
+    class T:
+        if_then_else = staticmethod(lambda c, a, b: a if c else b)
+
+    expected = [eval(condition, {"T": T, "s": int(s), "cid": block}) for block, s in enumerate(data)]
+    assert found[::16, 0].tolist() == [float(bool(e)) for e in expected]

@@ -256,5 +256,9 @@ def test_estimates_are_a_chart_for_each_kernel_slowest_first() -> None:
     )
     text = html.render(build(RUN, [FileResult("k.py", "x\n", "y\n", None, kernels)])).split('id="estimates"')[1]
     heads = re.findall(r"<details><summary>(.*?)</summary>", text.split("</section>")[0])
-    assert heads == ["<code>c</code>: 200 cycles, most on cube", "<code>a</code>: 120 cycles, most on vector"]
+    added = "the sum of its pipes"
+    assert heads == [
+        f"<code>c</code>: 200 cycles, {added}, most on cube",
+        f"<code>a</code>: 120 cycles, {added}, most on vector",
+    ]
     assert '<td>30</td><td><meter max="90" value="30">33%</meter></td>' in text

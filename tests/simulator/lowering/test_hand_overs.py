@@ -75,6 +75,16 @@ def test_a_result_that_is_read_before_its_operand_is_made_hangs(reading: str) ->
         _run(RESULT_FIRST, reading)
 
 
+HELD = GEMM_FIRST.replace("T.gemm_v0", "T.copy(L, l)\nT.gemm_v0")
+HELD = HELD.replace("T.copy(h, l)", "T.tile.mul(h, h, 2.0)\nT.copy(h, l)")
+
+
+def test_what_the_tile_held_before() -> None:
+    """The author means ``L``; the compiler loads twice that in front of the gemm (seen in its output)."""
+    np.testing.assert_allclose(_run(HELD, "ideal"), PRODUCT * 2, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(_run(HELD), PRODUCT * 4, rtol=1e-3, atol=1e-3)
+
+
 TWO_DESTINATIONS = FORWARD.replace("T.copy(p, x)", "T.copy(p, x)\nT.copy(p, z)")
 TWO_SOURCES = FORWARD.replace("T.copy(p, x)", "T.copy(p, x)\nT.gemm_v0(l, r, q, init=True)\nT.copy(q, x)")
 SAME_PAIR = FORWARD.replace("T.copy(p, x)", "T.copy(p, x)\nT.copy(p, x)")

@@ -1,8 +1,7 @@
-"""What the end of a child says of a kernel, in words.
+"""What the end of a child says of a kernel, in words: the table of ``tl2npu.errors``, and the text of the tools.
 
-Sources: the codes of the runtime, torch_npu's ``NPUErrorCodes.h`` (Ascend/pytorch 05900fb6); ``bisheng`` is a clang,
-whose messages have ``error:``; msSanitizer's user guide: a finding begins with ``====== ERROR:``
-or ``====== WARNING:``.
+``bisheng`` is a clang, whose messages have ``error:``; msSanitizer's user guide: a finding begins with
+``====== ERROR:`` or ``====== WARNING:``.
 """
 
 from __future__ import annotations
@@ -11,31 +10,9 @@ import re
 from collections.abc import Iterator
 
 from tl2npu.backends.children import Ended, last_line
+from tl2npu.codes import CODES
+from tl2npu.errors.log import Found, explain
 
-RUNTIME = {
-    "107001": "invalid device ID",
-    "107019": "task execution timed out",
-    "207001": "out of memory on the device",
-    "207018": "the memory on the device is exhausted",
-    "507001": "internal error of the task scheduler on the device",
-    "507014": "AI Core execution timed out",
-    "507015": "AI Core exception",
-    "507016": "AI Core trap",
-    "507033": "the device failed to start",
-    "507034": "vector core execution timed out",
-    "507035": "vector core exception",
-    "507036": "vector core trap",
-    "507042": "AI Core trap: read out of bounds",
-    "507043": "AI Core trap: write out of bounds",
-    "507044": "vector core trap: read out of bounds",
-    "507045": "vector core trap: write out of bounds",
-    "507046": "tasks of the stream were not complete in time",
-    "507899": "internal error of the driver",
-    "507901": "the connection between host and device was lost",
-}
-"""Codes that kernels and machines bring about, with their meaning."""
-
-_CODE = re.compile(r"(?<!\d)(?:107|207|507)\d{3}(?!\d)")
 _DETAIL = re.compile(r"errorStr: ([^.\n]+)")
 _COMPILER = re.compile(r"^.*\b(?:fatal )?error: .*$", re.M)
 _FINDING = re.compile(r"^=+ (?:ERROR|WARN\w*): (.*?)\s*:?\s*$", re.M)
@@ -44,13 +21,23 @@ _WORDS = 220
 
 
 def of_runtime(text: str) -> str:
-    """The error code of the runtime in an output, with its meaning and what the device said; empty without one."""
-    codes = [code for code in _CODE.findall(text) if code in RUNTIME]
-    if not codes:
+    """The error code of the runtime in an output, what the device said, and what that means; empty without a code."""
+    found = explain(text).found
+    code = next((one.entry for one in found if one.entry.key.isdigit()), None)
+    if code is None:
         return ""
     detail = _DETAIL.search(text)
     said = f", {detail.group(1).strip()}" if detail else ""
-    return f"error {codes[0]} ({RUNTIME[codes[0]]}{said})"
+    fault = next((one for one in found if one.entry.layer == "AI core"), None)
+    return f"error {code.key} ({code.means}{said}){_because(fault)}"
+
+
+def _because(fault: Found | None) -> str:
+    """What the bits of an exception mean, or its text, and the rules about it."""
+    if fault is None:
+        return ""
+    rules = ", ".join(f"{rule} {CODES[rule].name}" for rule in fault.entry.rules[:2])
+    return f": {fault.entry.means}{f' ({rules})' if rules else ''}"
 
 
 def of_death(ended: Ended) -> str:

@@ -112,6 +112,8 @@ def _check_memories(subject: Subject) -> Iterator[Finding]:
     found = uses(subject.kernel)
     touched: dict[Buffer, Operand] = {}
     for placed in subject.statements:
+        if _is_copy(subject, placed):
+            continue
         for access in accesses(placed.stmt):
             if access.element and access.operand.buffer.memory in CUBE_MEMORY:
                 touched.setdefault(access.operand.buffer, access.operand)
@@ -123,6 +125,15 @@ def _check_memories(subject: Subject) -> Iterator[Finding]:
         else:
             yield Finding("TL894", operand.node, _on_cube("element-wise code", buffer))
     yield from _check_options(subject)
+
+
+def _is_copy(subject: Subject, placed: Placed) -> bool:
+    """``T.Parallel`` with nothing but loads and stores is the copy of a tile (``GenerateAscendCopy``)."""
+    found = parallel_store(subject, placed)
+    if found is None or found.form != "vector" or found.value.kind != "load":
+        return False
+    pair = (found.value.loads[0].buffer.memory, found.store.target.buffer.memory)
+    return pair in _COPIES and Memory.UB not in pair
 
 
 def _check_options(subject: Subject) -> Iterator[Finding]:

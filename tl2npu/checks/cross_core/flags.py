@@ -13,10 +13,10 @@ from tl2npu.kernel.model import Sync
 _CALLERS = 4
 
 
-def check(subject: Subject, line_of: Callable[[cst.CSTNode], int]) -> Iterator[Finding]:
+def check(subject: Subject, line_of: Callable[[cst.CSTNode], int] | None = None) -> Iterator[Finding]:
     """Findings about the kernel as its author wrote it: without its flags they mean nothing.
 
-    ``line_of``: the line of a node in the file that the author sees.
+    ``line_of``: the line of a node in the file that the author sees, where that is another one.
     """
     if not any(isinstance(stmt, Sync) and stmt.op.name.endswith("_flag") for stmt in subject.kernel.walk()):
         return
@@ -32,5 +32,6 @@ def check(subject: Subject, line_of: Callable[[cst.CSTNode], int]) -> Iterator[F
     for item in found:
         if item.certain or id(item.node) not in seen:
             yield Finding("TL330", item.node, item.message, None if item.certain else "info")
+    line_of = line_of or (lambda node: subject.file.index.position(node).line)
     for place, item in exact:
         yield Finding("TL330", item.node, f"{item.message}, for the sizes of line {line_of(place)}")

@@ -160,7 +160,8 @@ def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = fro
     if reader is None:
         yield Finding("TL845", item.copy.node, f"nothing reads the tile that is copied to `{dst.name}`")
         return
-    if reader.placed.order < item.placed.order and not item.placed.loops:
+    before = (touch for touch in touches if touch.writes and touch.placed.order < reader.placed.order)
+    if reader.placed.order < item.placed.order and not item.placed.loops and any(before):
         text = f"`{dst.name}` is read here, before the cross-core copy that fills it"
         yield Finding("TL845", reader.placed.stmt.node, text)
         return

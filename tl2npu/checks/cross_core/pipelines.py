@@ -1,4 +1,4 @@
-"""TL874 to TL879: ``T.Pipelined`` loops that hand tiles over between the cores.
+"""TL746: ``T.Pipelined`` loops of one statement; TL874 to TL879: those that hand tiles over between the cores.
 
 Evidence: facts 2 (g7_pipe*, g9_*_p*, g9_rem32) and E23, measured with the compiler at 95acbd7f, and code that it
 generates for ten small loops: rows read at ``2 * i``, statements of an ``if`` run twice, a name without its value.
@@ -14,16 +14,21 @@ from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.operators.vector_form import parallel_stores
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, walk
-from tl2npu.kernel.stages import Part, Shared, Use, flat, is_lost, parts, shared
+from tl2npu.kernel.stages import Part, Shared, Use, count_of_statements, flat, is_lost, parts, shared
 from tl2npu.kernel.symbolic import const
 from tl2npu.kernel.turns import TurnsReader, conditions_of_stages
 
+_FEWEST = 2
 _BY_VERSION = ("tile.mul", "tile.add")
 """Their scalar is read in the version of the turn, that of all other operators in the first version."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Findings about every pipelined loop with a hand-over in it."""
+    """Findings about every pipelined loop, and about those with a hand-over in them."""
+    for stmt in subject.kernel.walk():
+        staged = isinstance(stmt, Loop) and stmt.kind == "pipelined" and stmt.num_stages not in (None, const(0))
+        if staged and isinstance(stmt, Loop) and count_of_statements(stmt.body) < _FEWEST:
+            yield Finding("TL746", stmt.node, "a pipelined loop needs two statements or more")
     found: list[Loop] = []
     for channel in channels(subject):
         for loop in channel.writer.loops:

@@ -16,7 +16,7 @@ from tl2npu.kernel.style import called
 from tl2npu.kernel.symbolic import var
 from tl2npu.source.tree import mentioned, nodes_of, walk
 
-_CODES = dict.fromkeys(("stop", "number", "connective", "annotation"), "TL732")
+_CODES = dict.fromkeys(("stop", "types", "number", "connective", "annotation"), "TL732")
 _CODES |= {"undefined": "TL889", "stale": "TL739"}
 
 

@@ -10,16 +10,19 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.row_split.split import is_half
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.ascend import lookup
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.element_types import is_float
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Let, Op, Store
+from tl2npu.kernel.model import Branch, Let, Loop, Op, Scalar, Store
 from tl2npu.source.tree import calls_in
 
 _PREFIX = "tilelang.language."
 _ALWAYS = frozenset({"call_extern", "clear", "exp2"})
+_OF_FLOATS = frozenset({"abs", "fabs", "isinf"})
 _FUNCTIONS = frozenset(
     "acos asin atan cos cosh erf exp exp10 log log10 log1p log2 rsqrt sigmoid sin sinh sqrt tan tanh".split()
 )
@@ -35,20 +38,46 @@ def check(subject: Subject) -> Iterator[Finding]:
             if name:
                 yield Finding("TL897", call, f"the Ascend compiler ignores or rejects T.{name}")
     for placed in subject.statements:
+        if isinstance(placed.stmt, Loop) and placed.stmt.kind == "vectorized":
+            yield Finding("TL897", placed.stmt.call or placed.stmt.node, _vectorized(placed.stmt))
         yield from _check_scalars(subject, placed)
         if isinstance(placed.stmt, Op) and placed.stmt.op.kind in (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.GEMM):
             yield from _check_ranges(subject, placed.stmt)
 
 
+def _vectorized(loop: Loop) -> str:
+    """``transform/loop_vectorize.cc:187`` asserts a start of 0; ``codegen_c.cc`` then knows no vectors."""
+    if loop.ranges and not loop.ranges[0].start.is_zero:
+        return f"T.vectorized over `{loop.ranges[0].name}` must begin at 0, and Ascend has no code for it"
+    return "the Ascend compiler has no code for T.vectorized: use T.Parallel"
+
+
 def _check_scalars(subject: Subject, placed: Placed) -> Iterator[Finding]:
     """The scalar unit knows no functions, and nobody works out those of numbers: "Unresolved call Op(tir.exp)"."""
+    for scalar in _scalars(placed):
+        for call in calls_in(scalar.node):
+            name = (subject.file.names.resolve(call.func) or "").removeprefix(_PREFIX)
+            if name in _FUNCTIONS or (name in _OF_FLOATS and _is_float(subject, placed, call)):
+                yield Finding("TL897", call, f"the Ascend compiler does not support T.{name} of single values")
+
+
+def _scalars(placed: Placed) -> Iterator[Scalar]:
+    """What the scalar unit computes; a store in ``T.Parallel`` may become a vector instruction (TL733)."""
     stmt = placed.stmt
-    if not isinstance(stmt, (Let, Store)) or any(loop.kind == "parallel" for loop in placed.loops):
-        return
-    for call in calls_in(stmt.value.node):
-        name = (subject.file.names.resolve(call.func) or "").removeprefix(_PREFIX)
-        if name in _FUNCTIONS:
-            yield Finding("TL897", call, f"the Ascend compiler does not support T.{name} of single values")
+    if isinstance(stmt, (Let, Store)):
+        if not any(loop.kind == "parallel" for loop in placed.loops):
+            yield stmt.value
+    elif isinstance(stmt, Branch):
+        yield stmt.cond
+    elif isinstance(stmt, Op) and stmt.op.kind in (Kind.TILE, Kind.FILL):
+        yield from (arg for arg in stmt.args.values() if isinstance(arg, Scalar))
+
+
+def _is_float(subject: Subject, placed: Placed, call: cst.Call) -> bool:
+    """True for a function of elements of floats; ``T.abs`` of an integer is a choice of two numbers."""
+    loads = subject.located.evaluator.loads(call, placed.stmt.env)
+    found = [types_of(subject, load.buffer) for load in loads]
+    return bool(found) and all(types and all(map(is_float, types)) for types in found)
 
 
 def _check_ranges(subject: Subject, stmt: Op) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""TL810 to TL816: the self-check list of a migrated kernel: launch, leftovers, pass_configs.
+"""TL810 to TL813, TL815, TL816: the self-check list of a migrated kernel: launch, leftovers, pass_configs.
 
 Evidence: facts 5 and 6 and E46, measured with the compiler at 95acbd7f.
 """
@@ -22,12 +22,12 @@ from tl2npu.results import Severity
 from tl2npu.source.tree import names_in, nodes_of
 
 _EXPLICIT = {"alloc_L1": "alloc_shared", "alloc_ub": "alloc_shared", "alloc_L0C": "alloc_fragment"}
+_IN_CORE = ("set_flag", "wait_flag", "barrier_all", "pipe_barrier")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Findings about the form of a kernel, whatever it computes."""
     launch = subject.kernel.launched
-    yield from check_leftover_sync(subject)
     yield from _check_launch(subject, launch)
     found = on_chip(subject)
     if launch.threads is not None:
@@ -39,18 +39,6 @@ def check(subject: Subject) -> Iterator[Finding]:
     if found:
         yield from _check_workspaces(subject)
     yield from _check_configs(subject, found)
-
-
-def check_leftover_sync(subject: Subject) -> Iterator[Finding]:
-    """TL814: the automatic passes and manual ones do not mix. Names the first statement of each kind."""
-    seen: set[str] = set()
-    for placed in subject.statements:
-        stmt = placed.stmt
-        name = "Scope" if isinstance(stmt, ScopeBlock) else stmt.op.name if isinstance(stmt, Sync) else ""
-        if name and name not in seen and name != "sync_all":
-            seen.add(name)
-            node = stmt.node.items[0] if isinstance(stmt.node, cst.With) else stmt.node
-            yield Finding("TL814", node, f"T.{name} and the automatic passes are both in use")
 
 
 def _check_launch(subject: Subject, launch: Launch) -> Iterator[Finding]:
@@ -132,7 +120,8 @@ def _check_configs(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
         return
     node = compiled[0].kwargs.get("pass_configs") or compiled[0].node
     crossing = bool(found) or bool(kept(subject.kernel))
-    needed = [SYNC]
+    by_hand = any(isinstance(p.stmt, Sync) and p.stmt.op.name in _IN_CORE for p in subject.statements)
+    needed = [] if by_hand else [SYNC]
     if subject.is_mixed:
         needed.append(COMBINE)
     if crossing:

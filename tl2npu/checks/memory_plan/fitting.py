@@ -1,8 +1,8 @@
 """TL801: do the tiles fit, for every known way to call the factory; and which tiles would.
 
-The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a migrated kernel with a
-call whose tiles do not fit gets a warning that names the largest tiles that do for certain, and an error only where no
-argument would help. In a kernel that is judged as it stands, a call that the compiler will reject is an error.
+The sizes of tiles are arguments of most factories, and a kernel is right for all that fit. So a call whose tiles do not
+fit stops no migration where an argument would help: it gets a finding that names the largest tiles that fit for
+certain. That is an error where the compiler will reject the call, whoever wrote the kernel.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tl2npu.checks.memory_plan.capacity import HUGE, Needs, Overflow
+from tl2npu.checks.memory_plan.long_rows import limits
 from tl2npu.checks.memory_plan.repair import repair
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.placement import Fit
@@ -47,29 +48,52 @@ def check(subject: Subject) -> Iterator[Finding]:
 
     Where the kernel names no target the compiler takes the first of ``subject.targets``; users can ask for the other.
     """
+    yield from _found(subject).of_calls
+
+
+def check_open_sizes(subject: Subject) -> Iterator[Finding]:
+    """One finding where no call asks for too much, and one with usual sizes would."""
+    yield from _found(subject).of_open_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    of_calls: tuple[Finding, ...] = ()
+    of_open_sizes: tuple[Finding, ...] = ()
+
+
+def _found(subject: Subject) -> _Found:
+    """What is said of the calls, or else of the sizes that they leave open, for the first target with a finding."""
+    found = subject.kept.get(_Found)
+    if not isinstance(found, _Found):
+        found = subject.kept[_Found] = _of_first_target(subject)
+    return found
+
+
+def _of_first_target(subject: Subject) -> _Found:
     for target in subject.targets:
-        findings = list(_for_target(subject, Needs.of_subject(subject, target)))
-        if target == subject.target:
-            yield from findings
-        else:
-            yield from (
+        needs = Needs.of_subject(subject, target)
+        calls = tuple(_of_calls(subject, needs))
+        found = calls or tuple(_unproved(subject, needs))
+        if target != subject.target:
+            found = tuple(
                 replace(
                     f, message=f"for target {target}: {f.message}", severity="warning", repair=(), as_it_stands=None
                 )
-                for f in findings
+                for f in found
             )
-        if findings:
-            return
+        if found:
+            return _Found(found) if calls else _Found((), found)
+    return _Found()
 
 
-def _for_target(subject: Subject, needs: Needs) -> Iterator[Finding]:
+def _of_calls(subject: Subject, needs: Needs) -> Iterator[Finding]:
     found: list[tuple[Caller, list[Overflow]]] = []
     for caller in subject.callers:
         overflows = needs.of(caller)
         if overflows:
             found.append((caller, overflows))
     if not found:
-        yield from _unproved(subject, needs)
         return
     excesses = [Excess(caller, _worst(list_), None) for caller, list_ in found]
     first = {id(e.caller.node): e for e in reversed(excesses)}
@@ -91,6 +115,10 @@ def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
     for caller in needs.that_differ():
         trial = _first_unfit(subject, needs, caller)
         if trial is None:
+            if (row := next(limits(subject, needs, caller), None)) is not None:
+                text = f"nothing limits `{row.name}`; the tiles fit {row.overflow.memory} up to {row}"
+                yield Finding("TL720", subject.kernel.launched.call, text)
+                return
             continue
         held = "overflow" if trial.overflow.fit is Fit.NEVER else "may overflow"
         text = f"no call in this file sets {trial.open}; with {trial.sizes} the tiles {held} {trial.overflow.memory}"
@@ -152,6 +180,12 @@ def shortage(subject: Subject) -> tuple[int, float]:
     return len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
 
 
+def is_overfull(subject: Subject) -> bool:
+    """Whether a known call asks for tiles that do not fit."""
+    needs = Needs.of_subject(subject)
+    return any(needs.of(caller) for caller in subject.callers)
+
+
 def _halved(subject: Subject, needs: Needs, caller: Caller) -> float:
     """How often a tile of a caller is halved until all fit; infinitely often, if none does."""
     fit, tiles = largest(subject, needs, caller), tile_parameters(subject, caller)
@@ -171,7 +205,8 @@ def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Find
     if len(same) > 1:
         some = "" if all(e.is_certain for e in excesses) else " or may not fit"
         text = f"{len(excesses)} of {len(same)} configurations do not fit{some}: {text}"
-    rejected = isinstance(caller.node, cst.Call) and len(excesses) == len(same) and all(e.is_certain for e in excesses)
+    known = isinstance(caller.node, cst.Call) or bool(subject.options.calls)
+    rejected = known and len(excesses) == len(same) and all(e.is_certain for e in excesses)
     edits = repair(subject, needs, same, fit, tiles) if fit is not None else ()
     return Finding("TL801", caller.node, text, "warning", edits, "error" if rejected else None)
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.subject import Finding, Subject
-from tl2npu.kernel.atomics import extends
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.memory.ub_copies import sides
 from tl2npu.kernel.model import Copy, Memory, Op, Operand
-from tl2npu.kernel.symbolic import const
+from tl2npu.kernel.symbolic import Sym, const, product, var
+
+_EVEN = 64
+"""In place of a size that no call tells."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -22,12 +25,16 @@ def check(subject: Subject) -> Iterator[Finding]:
     for placed in subject.statements:
         stmt = placed.stmt
         if isinstance(stmt, Op) and stmt.op.name == "tile.atomic_add":
-            yield from _extents(subject, stmt)
+            yield from _added(subject, stmt)
         if not isinstance(stmt, Copy):
             continue
         yield from _whole(subject, stmt)
+        yield from _to_l0(subject, stmt)
         if stmt.src.buffer.memory is stmt.dst.buffer.memory is Memory.UB:
             yield from _inside_of_ub(subject, stmt)
+        else:
+            yield from _late(subject, stmt)
+            yield from _rows(subject, stmt)
         loads = stmt.src.buffer.memory is Memory.GM and stmt.dst.buffer.memory is Memory.UB
         stores = stmt.dst.buffer.memory is Memory.GM and stmt.src.buffer.memory is Memory.UB
         inner = stmt.dst if loads else stmt.src
@@ -49,22 +56,37 @@ def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
         yield Finding("TL741", copy.node, f"{text}: say which part is copied")
 
 
-def _extents(subject: Subject, stmt: Op) -> Iterator[Finding]:
-    """TL741: an atomic addition reads no size from a slice with two bounds. TL892 as for copies."""
+def _to_l0(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    """TL741: a part of L1 and the tile of L0 that it fills (``copy_l1_to_l0a`` of ``tl_templates/ascend/common.h``)."""
+    if copy.src.buffer.memory is not Memory.L1 or copy.dst.buffer.memory not in (Memory.L0A, Memory.L0B):
+        return
+    src, dst = extents_of(copy.src), extents_of(copy.dst)
+    if src is None or dst is None or (copy.src.dims is None and copy.dst.dims is None):
+        return
+    if subject.known_different(product(src), product(dst)):
+        parts = " and ".join(f"`{code(side.node)}`" for side in (copy.src, copy.dst))
+        yield Finding("TL741", copy.node, f"{parts} differ in size")
+
+
+def _added(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """TL892 of an atomic addition, as for copies."""
     source = stmt.args.get("src")
-    if isinstance(source, Operand) and not extends(source):
-        text = (
-            f"T.tile.atomic_add cannot read the size of `{code(source.node)}`: pass a whole tile, or rows as `t[i, :]`"
-        )
-        yield Finding("TL741", stmt.node, text)
-    elif isinstance(source, Operand) and source.buffer.memory is Memory.UB and _is_column_slice(subject, source):
+    if isinstance(source, Operand) and source.buffer.memory is Memory.UB and _is_column_slice(subject, source):
         text = f"`{code(source.node)}` is a part of the columns: the addition ignores the stride between its rows"
         yield Finding("TL892", stmt.node, text)
 
 
+def _is_late(subject: Subject, extent: Sym) -> bool:
+    """False for ``(vid + 1) * C // 2 - vid * C // 2`` too: the sizes of the factory are numbers for the compiler."""
+    if not subject.late.is_late(extent):
+        return False
+    sizes = {name: _EVEN for name in extent.variables() if not subject.late.is_late(var(name))}
+    return any(extent.substitute(sizes | known).constant is None for known in subject.values)
+
+
 def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:
     for side in (copy.src, copy.dst):
-        if any(dim.extent is not None and subject.late.is_late(dim.extent) for dim in side.dims or ()):
+        if any(dim.extent is not None and _is_late(subject, dim.extent) for dim in side.dims or ()):
             text = f"`{code(side.node)}` has a size that is known at run time only: between two tiles the compiler"
             yield Finding("TL741", copy.node, f"{text} makes it a constant of the program")
             return
@@ -80,6 +102,35 @@ def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:
             text = f"`{code(copy.src.node)}` has {left} {what} and `{code(copy.dst.node)}` has {right}"
             yield Finding("TL886", copy.node, f"{text}: the copy uses the size of the source")
             return
+
+
+def _late(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    """A window of a tile whose size is late; its rows are no constant of a store (``copy_ub_to_gm``, common.h)."""
+    loads = copy.src.buffer.memory is Memory.GM
+    inner = copy.dst if loads else copy.src
+    if inner.buffer.memory is not Memory.UB or Memory.GM not in (copy.src.buffer.memory, copy.dst.buffer.memory):
+        return
+    dims = inner.dims or ()
+    late = [dim for dim in dims if dim.extent is not None and not dim.is_point and subject.late.is_late(dim.extent)]
+    text = f"`{code(inner.node)}` has a size that is known at run time only"
+    if late and late[-1] is dims[-1]:
+        yield Finding("TL741", copy.node, f"{text}: the compiler makes it a constant of the program")
+    elif late and loads and not late[-1].lo.is_zero:
+        yield Finding("TL741", copy.node, f"{text}: the copy fills rows behind the tile")
+
+
+def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    """Several rows of a tensor beside a vector: each begins a row of the vector's length, or of 32 bytes (common.h)."""
+    outer, inner = (copy.src, copy.dst) if copy.src.buffer.memory is Memory.GM else (copy.dst, copy.src)
+    extents, one = extents_of(outer), const(1)
+    if inner.buffer.memory is not Memory.UB or outer.buffer.memory is not Memory.GM or extents is None:
+        return
+    own = extents_of(inner) if inner.dims is not None else inner.buffer.shape
+    if own is None or any(size != one for size in own[:-1]) or not extents[:-1]:
+        return
+    if subject.known_different(extents[-2], one):
+        text = f"`{code(outer.node)}` has {extents[-2]} rows and `{code(inner.node)}` has one"
+        yield Finding("TL741", copy.node, f"{text}: the copy leaves gaps between the rows")
 
 
 def _is_column_slice(subject: Subject, operand: Operand) -> bool:

@@ -12,11 +12,14 @@ from tl2npu.checks.operators.vector_form import ParallelStore, parallel_stores
 from tl2npu.checks.row_split.split import is_element
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import element_types
+from tl2npu.kernel.bfloat_scalars import converted
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Scalar
 
 _CALLS = {"max": "max", "min": "min", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 _CALLS |= {"bitwise_and": "&", "bitwise_or": "|", "shift_left": "<<", "shift_right": ">>"}
+_BYTES = ("int8", "uint8")
+_UNCONVERTED = {Memory.GM, Memory.L1, Memory.L0A, Memory.L0B}
 _TRUTHS = ("True", "False")
 
 
@@ -29,13 +32,14 @@ def check(subject: Subject) -> Iterator[Finding]:
         if isinstance(stmt, Alloc):
             yield from _tile(subject, stmt)
         elif isinstance(stmt, Copy):
-            yield from _copy(stmt)
+            yield from _copy(subject, stmt)
         elif isinstance(stmt, Op) and stmt.op.name == "tile.cast":
             yield from _cast(subject, stmt)
         elif isinstance(stmt, Op):
             yield from _operator(subject, stmt)
     for store in parallel_stores(subject):
         yield from _store(subject, store)
+    yield from _scalars(subject)
 
 
 def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
@@ -48,7 +52,9 @@ def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
 def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     name = stmt.op.name
     if name in element_types.ALIKE:
-        tiles = [o.buffer for _, o in stmt.operands if o.buffer.memory is Memory.UB and not is_element(o)]
+        mask = element_types.ALIKE[name]
+        operands = [o for given, o in stmt.operands if given != mask and not is_element(o)]
+        tiles = [operand.buffer for operand in operands if operand.buffer.memory is Memory.UB]
         for tile in tiles[1:]:
             one, other = types_of(subject, tiles[0]), types_of(subject, tile)
             if one and other and not one & other:
@@ -85,16 +91,33 @@ def _store(subject: Subject, found: ParallelStore) -> Iterator[Finding]:
             return
 
 
+def _scalars(subject: Subject) -> Iterator[Finding]:
+    """bfloat16 elements outside of vector instructions."""
+    vectors = {id(found.store) for found in parallel_stores(subject) if found.form != "scalar"}
+    kernel, evaluator = subject.kernel, subject.located.evaluator
+    for use in converted(kernel, evaluator, lambda buffer: types_of(subject, buffer) == {"bfloat16"}):
+        if id(use.stmt) not in vectors and use.operand.buffer.memory in (Memory.GM, Memory.UB):
+            text = f"`{code(use.node)}` is a bfloat16, and the NPU converts no bfloat16 scalars"
+            yield Finding("TL711", use.stmt.node, text)
+
+
 def _known(name: str) -> str:
     return ", ".join(sorted(element_types.OPERATORS[name][1]))
 
 
-def _copy(stmt: Copy) -> Iterator[Finding]:
+def _copy(subject: Subject, stmt: Copy) -> Iterator[Finding]:
     sides = (stmt.src.buffer, stmt.dst.buffer)
     source, target = map(_type, sides)
     memories = {buffer.memory for buffer in sides}
-    if Memory.GM in memories and memories <= {Memory.GM, Memory.UB, Memory.L1} and {source, target} != {"bool", "int8"}:
-        if source and target and source != target and {source, target} != {"bool", "uint8"}:
+    if Memory.L1 in memories and memories <= _UNCONVERTED:
+        one, other = (types_of(subject, buffer) for buffer in sides)
+        if one and other and not one & other:
+            text = f"`{sides[0].name}` is {min(one)} and `{sides[1].name}` is {min(other)}: "
+            how = "only on-chip copies convert" if Memory.GM in memories else "a copy to L0 does not convert"
+            yield Finding("TL711", stmt.node, text + how)
+        return
+    if memories == {Memory.GM, Memory.UB}:
+        if source and target and source != target and not any({source, target} == {name, "bool"} for name in _BYTES):
             text = f"`{sides[0].name}` is {source} and `{sides[1].name}` is {target}: only on-chip copies convert"
             yield Finding("TL711", stmt.node, text)
         return

@@ -16,7 +16,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     placed = {id(one.stmt): one for one in subject.statements}
     for one in doubtful(subject.kernel, subject.located.evaluator, subject.late):
         shown = f"`{code(one.node)}`"
-        where = [sampler.find(placed[id(one.stmt)], one.goal, known) for known in subject.values]
+        where = [sampler.find(placed[id(one.stmt)], one.goal, known, (), one.guards) for known in subject.values]
         wrong = next((text for text in where if text is not None), None)
         if wrong is not None:
             yield Finding(

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.element_types import DEVICES
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.memory.fractals import FRACTAL, across_blocks, begins_where_counted, is_lower
@@ -19,6 +21,7 @@ from tl2npu.results import Severity
 
 _K_STEP = 128
 _ROW_BYTES = 32
+_SUMS = frozenset({"float32", "int32"})
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -34,7 +37,11 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_shapes(subject, stmt)
             yield from _check_sizes(subject, stmt)
             yield from _check_types(subject, stmt)
+            yield from _check_accumulator(subject, stmt)
             yield from _check_tail(subject, stmt)
+        elif isinstance(stmt, Op) and stmt.op.kind is Kind.MMA:
+            yield from _check_shapes(subject, stmt)
+            yield from _check_accumulator(subject, stmt)
         elif isinstance(stmt, Copy):
             yield from _check_part(subject, stmt, stmt.src)
             yield from _check_operand_part(subject, stmt)
@@ -106,7 +113,7 @@ def _check_shapes(subject: Subject, stmt: Op) -> Iterator[Finding]:
         if subject.known_different(left, right):
             pairs = subject.together(left, right)
             shown = next((pair for pair in pairs if None not in pair and pair[0] != pair[1]), (left, right))
-            text = f"{what} is {shown[0]} in operand {first} and {shown[1]} in operand {second} of the gemm"
+            text = f"{what} is {shown[0]} in operand {first} and {shown[1]} in operand {second} of the product"
             yield Finding("TL741", stmt.node, text)
         elif what == "K" and left != right and all(gap is None for gap in subject.numbers(left - right)):
             text = f"K is `{left}` in operand A and `{right}` in operand B; use one name if they are equal"
@@ -165,15 +172,27 @@ def _check_sizes(subject: Subject, stmt: Op) -> Iterator[Finding]:
                 return
     if subject.target != "pto":
         return
-    target = stmt.args.get("C")
-    if isinstance(target, Operand) and target.buffer.dtype == "float16":
-        yield Finding("TL899", stmt.node, f"`{target.buffer.name}`: target pto has no float16 accumulator")
     depth = depth_of(stmt)
     old = not subject.compiler.slice_argument  # #1387 takes the tail from where it lies
     for number in subject.numbers(depth) if depth is not None and old else ():
         if number is not None and number > _K_STEP and number % _K_STEP:
             yield Finding("TL899", stmt.node, f"K is {number}: above {_K_STEP} it must be a multiple of {_K_STEP}")
             return
+
+
+def _check_accumulator(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """L0C holds sums of 32 bits, and ``Mmad`` makes no others on A2 and A3; both operands have one type."""
+    left, right = stmt.args.get("A"), stmt.args.get("B")
+    if isinstance(left, Operand) and isinstance(right, Operand):
+        one, other = (types_of(subject, operand.buffer) for operand in (left, right))
+        if one and other and not one & other:
+            text = f"`{left.buffer.name}` is {min(one)} and `{right.buffer.name}` {min(other)}: a product has one type"
+            yield Finding("TL710", stmt.node, text)
+    target = stmt.args.get("C")
+    types = types_of(subject, target.buffer) if isinstance(target, Operand) else frozenset()
+    if isinstance(target, Operand) and types and not types & _SUMS and subject.options.device in DEVICES:
+        text = f"`{target.buffer.name}` is {min(types)}, but a product is summed up in float32, or int32 for int8"
+        yield Finding("TL899", stmt.node, text)
 
 
 def depth_of(stmt: Op) -> Sym | None:

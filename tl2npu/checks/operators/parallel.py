@@ -1,4 +1,4 @@
-"""TL871, TL887, TL888, TL890, TL891, TL893, TL896: what ``T.Parallel`` turns into wrong or impossible instructions.
+"""TL784, TL871, TL888, TL890, TL891, TL893, TL896: what ``T.Parallel`` turns into wrong or impossible instructions.
 
 Evidence: facts 3, measured with the compiler at 95acbd7f; ``src/transform/ascend_lower_parallel_to_vector.cc``, read:
 the left operand of an operation is a vector from its element on (1030-1070, ``HandleSimpleCase``) unless every operand
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tl2npu.checks.operators import parallel_copies
 from tl2npu.checks.operators.expr import Expr
-from tl2npu.checks.operators.vector_form import ParallelStore, nest_of, parallel_stores
+from tl2npu.checks.operators.vector_form import ParallelStore, all_broadcast, nest_of, parallel_stores
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.functions import ASCEND_LOOPS, FUNCTIONS
 from tl2npu.kernel.expressions import code
@@ -33,7 +34,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     for store in stores:
         yield from _check_value(subject, store)
         columns = list(_check_columns(subject, store))
-        yield from columns or _check_copy(subject, store, id(store.nest[0]) in rows)
+        yield from columns or parallel_copies.check(subject, store, id(store.nest[0]) in rows)
         yield from _check_turns(store)
 
 
@@ -66,6 +67,11 @@ def _check_value(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
             text = f"`{code(left.node)}` is one value in `{code(part.node)}`, but is read as columns that start there"
             yield Finding("TL890", node, text)
             return
+    other = _transposed(store)
+    if other is not None:
+        text = f"`{code(other.node)}` has its axes swapped: the compiler reads `{other.buffer.name}` in order"
+        yield Finding("TL784", node, text)
+        return
     text = _badly_spread(store)
     if text:
         yield Finding("TL890", node, text)
@@ -115,7 +121,7 @@ def _row_on_the_left(part: Expr, outer: Range, inner: Range) -> Expr | None:
 
 def _taken_for_columns(part: Expr, store: ParallelStore) -> Expr | None:
     """The element, one for all columns, that an operation takes as its vector: ``m[i] * c``, ``exp(m[i])``."""
-    if store.form == "scalar" or _all_broadcast(store) or not part.args:
+    if store.form == "scalar" or all_broadcast(store) or not part.args:
         return None
     first = part.args[0]
     takes = (part.kind == "binary" and part.name in ("+", "-", "*", "/")) or (
@@ -126,6 +132,21 @@ def _taken_for_columns(part: Expr, store: ParallelStore) -> Expr | None:
     return first if first.loads[0].buffer.memory is Memory.UB else None
 
 
+def _transposed(store: ParallelStore) -> Operand | None:
+    """An operand whose last axis is that of the rows: an instruction goes through its elements as they lie."""
+    target = store.store.target.dims or ()
+    if store.form == "scalar" or store.outer is None or not target:
+        return None
+    outer, inner = str(store.outer.var), str(store.inner.var)
+    if not target[-1].lo.depends_on(inner):
+        return None  # a loop over the elements
+    for load in store.value.loads:
+        dims = load.dims or ()
+        if dims and dims[-1].lo.depends_on(outer) and any(dim.lo.depends_on(inner) for dim in dims[:-1]):
+            return load
+    return None
+
+
 def _badly_spread(store: ParallelStore) -> str:
     """Why vectors without a tile beside them are not spread as they should be; empty where they are (facts 11).
 
@@ -133,7 +154,7 @@ def _badly_spread(store: ParallelStore) -> str:
     the first element on its right (760, ``IsScalarAccess``). A loop over one row is none, so nothing is spread there.
     """
     loads = store.value.loads
-    if store.form == "scalar" or store.outer is None or not loads or not _all_broadcast(store):
+    if store.form == "scalar" or store.outer is None or not loads or not all_broadcast(store):
         return ""
     if any(load.buffer.memory is not Memory.UB for load in loads):
         return ""
@@ -144,45 +165,6 @@ def _badly_spread(store: ParallelStore) -> str:
     if len(loads) > 1:
         return f"`{code(store.value.node)}` is made of vectors only: of the second one a single element is taken"
     return ""
-
-
-def _all_broadcast(store: ParallelStore) -> bool:
-    """Every operand is a vector of the rows or of the columns: each becomes a tile before."""
-    if store.outer is None:
-        return False
-    variables = (store.outer.var, store.inner.var)
-    return all(
-        len(load.buffer.shape) == 1 and load.dims is not None and load.dims[0].lo in variables
-        for load in store.value.loads
-    )
-
-
-def _check_copy(subject: Subject, store: ParallelStore, in_rows: bool) -> Iterator[Finding]:
-    """TL887: ``b[i, j] = a[i, j]`` copies all of the destination, from its first element on."""
-    target, value = store.store.target, store.value
-    if store.form == "scalar" or value.kind != "load" or store.store.augmented or not value.loads:
-        return
-    source = value.loads[0]
-    if target.buffer.memory is not Memory.UB or target.dims is None or _all_broadcast(store):
-        return
-    if len(target.buffer.shape) != len(target.dims) or not source.dims or source.buffer.memory is Memory.VAR:
-        return
-    if len(target.dims) > 1 and subject.known_different(source.buffer.shape[-1], target.buffer.shape[-1]):
-        return  # a loop over the elements
-    shown = f"`{code(store.store.node)}`"
-    if in_rows and len(target.dims) > 1:
-        yield Finding(
-            "TL887", store.store.node, f"{shown} would run once for each row, as another statement of the loop has rows"
-        )
-        return
-    items = [store.outer, store.inner] if store.outer is not None else [store.inner]
-    if len(items) != len(target.dims):
-        return
-    for dim, size, item in zip(target.dims, target.buffer.shape, items, strict=True):
-        shift = dim.lo - item.var
-        if (shift.constant or 0) != 0 or (len(items) > 1 and subject.known_different(item.extent, size)):
-            yield Finding("TL887", store.store.node, f"{shown} would copy into all of `{target.buffer.name}`")
-            return
 
 
 def _check_turns(store: ParallelStore) -> Iterator[Finding]:
@@ -219,8 +201,11 @@ def _moves(load: Operand, store: ParallelStore) -> bool:
 
 
 def _check_columns(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
-    """TL891: the vector instruction takes whole rows, whatever part of the columns the loop means."""
-    if store.form == "scalar" or store.outer is None:
+    """TL891: one instruction for the tile takes whole rows, whatever part of the columns the loop means.
+
+    An instruction for each row takes the columns of the loop (730-880), except for the plain copy of a tile.
+    """
+    if store.form == "scalar" or store.outer is None or store.form == "rows":
         return
     inner = store.inner
     for operand in (store.store.target, *store.value.loads):

@@ -14,7 +14,7 @@ from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Branch, Range
 from tl2npu.kernel.ranges.bounds import EITHER, Bounds
 from tl2npu.kernel.ranges.known import Known
-from tl2npu.kernel.ranges.reach import parts
+from tl2npu.kernel.ranges.reach import Guard, parts
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var
 
 _BLOCKS = 24
@@ -61,9 +61,16 @@ class Sampler:
 
     # samples -----------------------------------------------------------------------------------------------------
 
-    def find(self, placed: Placed, sym: Sym, known: Mapping[str, int], told: Container[str] = ()) -> str | None:
+    def find(
+        self,
+        placed: Placed,
+        sym: Sym,
+        known: Mapping[str, int],
+        told: Container[str] = (),
+        guards: Sequence[Guard] = (),
+    ) -> str | None:
         """Where an expression is negative, in words, for these sizes: the first of some blocks and iterations. Only
-        the sizes that are named in ``told`` are told; all if it is empty."""
+        the sizes that are named in ``told`` are told; all if it is empty. ``guards`` hold beside it."""
         place = self.place(placed)
         if any(
             isinstance(atom, Var) and atom.name not in known and atom.name not in place.bounds.ranges
@@ -74,6 +81,9 @@ class Sampler:
         for values in self._iterations(place, known):
             value = number(expanded, values)
             if value is not None and value < 0 and self._runs(place, values):
+                env = placed.stmt.env
+                if any(self._holds(node, env, values, place) is not taken for node, taken in guards):
+                    continue
                 return self._shown(place, values, [n for n in known if not told or n in told], sym)
         return None
 

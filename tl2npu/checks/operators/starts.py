@@ -14,7 +14,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from tl2npu.checks.operators.samples import Sampler
-from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.checks.subject import Finding, Placed, Subject, some
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Copy, Memory, Op, Operand
@@ -145,7 +145,7 @@ class Starts:
     def judge(self, move: Move, doubt: Doubt) -> Finding | None:
         """What is said about an index that may lie outside."""
         place = self.sampler.place(move.placed)
-        calls = self.sampler.calls(move.placed, self.subject.values)
+        calls = self.sampler.calls(move.placed, some(self.subject.shown))
         if not calls:
             return None
         buffer, node = move.outer.buffer, move.placed.stmt.node

@@ -16,6 +16,7 @@ from tl2npu.checks.operators.expr import Expr, value_of
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
 from tl2npu.kernel.named_types import named_types, product_types
+from tl2npu.kernel.simplified import is_left_a_number
 
 Form = Literal["vector", "rows", "scalar"]
 
@@ -86,7 +87,7 @@ def _form(
 ) -> Form:
     if not all(_only_stores(loop.body, nest) for loop in nest):
         return "scalar"
-    if not value.loads or not _vectorises(value, store.target, (outer, inner), words):
+    if is_left_a_number(store.node) or not value.loads or not _vectorises(value, store.target, (outer, inner), words):
         return "scalar"
     if not any(dim.lo.depends_on(str(inner.var)) for dim in store.target.dims or ()):
         return "scalar"
@@ -130,3 +131,14 @@ def types_of(value: Expr, target: Operand) -> set[str]:
 def one_name(name: str) -> str:
     """One name for each element type."""
     return "float32" if name == "float" else name
+
+
+def all_broadcast(store: ParallelStore) -> bool:
+    """Every operand is a vector of the rows or of the columns: each becomes a tile before."""
+    if store.outer is None:
+        return False
+    variables = (store.outer.var, store.inner.var)
+    return all(
+        len(load.buffer.shape) == 1 and load.dims is not None and load.dims[0].lo in variables
+        for load in store.value.loads
+    )

@@ -34,13 +34,13 @@ def unproved_evenness(
     for name in sorted({*overlapping, *(needed if subject.threads == 2 else ())}):
         if not _is_even(subject, var(name), known):
             text = f"cannot prove that `{name}` is even: the old kernel also took an odd one, Developer mode does not"
-            yield Finding("TL820", node, text)
+            yield Finding("TL820", node, text, lacks="even rows")
     if subject.threads != 2:
         return
     for buffer in rows_not_even(subject, split, known):
         rows = code(buffer.shape_nodes[0])
         text = f"cannot prove that `{rows}`, the rows of `{buffer.name}`, is even; assert it to get `threads=2`"
-        yield Finding("TL820", buffer.node, text)
+        yield Finding("TL820", buffer.node, text, lacks="even rows")
 
 
 def rows_not_even(subject: Subject, split: Collection[str] = (), known: Collection[str] = ()) -> list[Buffer]:

@@ -53,7 +53,8 @@ def _check_buffer(subject: Subject, split: Split, buffer: Buffer) -> Iterator[Fi
         return
     odd = next((n for n in subject.numbers(rows) if n is not None and n % 2 and n > 1), None)
     if odd is not None:
-        yield Finding("TL820", node, f"`{buffer.name}` has {odd} rows: the last one would be lost")
+        text = f"`{buffer.name}` has {odd} rows: the last one would be lost"
+        yield Finding("TL820", node, text, lacks="even rows")
     if len(buffer.shape) == 1:
         yield from _check_short(subject, buffer)
 
@@ -151,10 +152,10 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
         axis = len(tensor.shape) - rank
         if any(size != const(1) for size in tensor.shape[:axis]) or tensor.shape[axis] == const(1):
             wrong = f"`threads=2` adds the vector core's offset to axis {axis} of `{tensor.name}`"
-            yield Finding("TL824", node, f"{wrong}, which is not the row axis")
+            yield Finding("TL824", node, f"{wrong}, which is not the row axis", lacks="axes")
     if split.core is not None and split.has_rows(buffer) and any(dim.lo.depends_on(split.core) for dim in dims or ()):
         text = f"`{code(outer.node)}`: `threads=2` adds the vector core's offset itself"
-        yield Finding("TL824", node, text)
+        yield Finding("TL824", node, text, lacks="axes")
     if dims is None or not split.has_rows(buffer) or len(dims) != len(tensor.shape):
         return
     axis = len(dims) - rank
@@ -165,7 +166,7 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
             return
         moving = [i for i, dim in enumerate(dims) if dim.lo.depends_on(str(row.var))]
         if moving != [axis]:
-            yield Finding("TL824", node, f"{wrong}, which is not the row axis")
+            yield Finding("TL824", node, f"{wrong}, which is not the row axis", lacks="axes")
         elif dims[axis].lo.substitute({str(row.var): row.var + 1}) - dims[axis].lo != const(1):
             yield Finding("TL826", node, f"`{code(outer.node)}`: the rows of `{buffer.name}` are not adjacent here")
         return
@@ -174,7 +175,7 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
     before = [dim for dim in dims[:axis] if not dim.is_point and dim.extent != const(1)]
     extent = dims[axis].extent if not dims[axis].is_point else const(1)
     if before or extent == const(1):
-        yield Finding("TL824", node, f"{wrong}, which is not the row axis")
+        yield Finding("TL824", node, f"{wrong}, which is not the row axis", lacks="axes")
     elif extent is not None and subject.is_runtime(extent):
         yield Finding("TL831", node, f"`{code(outer.node)}`: the number of rows is known at run time only")
     elif extent is not None and subject.known_different(extent, buffer.shape[0]):

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.factories.command_line import CommandLine
-from tl2npu.kernel.factories.concrete import UNKNOWN, Known, Unknown, evaluate, run
+from tl2npu.kernel.factories.concrete import UNKNOWN, Known, run, value_of
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
+from tl2npu.kernel.factories.shapes import FOLLOWED
 from tl2npu.kernel.factories.tunings import Config, configs_of
 from tl2npu.kernel.factories.turns import turns
 from tl2npu.source.names import Names
@@ -54,24 +55,47 @@ class Caller:
         return _integers(_in_factory(factory, {**self.bound, **changes}, self.module, self.names))
 
 
-def callers_of(file: FileKernels, located: Located, *, in_turns: bool = False) -> tuple[Caller, ...]:
+def callers_of(
+    file: FileKernels,
+    located: Located,
+    *,
+    in_turns: bool = False,
+    shapes: bool = False,
+    given: Sequence[str] = (),
+) -> tuple[Caller, ...]:
     """Every readable call of the factory, with every configuration of the autotuner; the defaults if there is none.
 
-    ``in_turns``: a call in a loop over values that are written out counts once for each of them.
+    ``in_turns``: a call in a loop over values that are written out counts once for each of them. ``shapes``: also with
+    the sizes of tensors that the file makes. ``given``: calls, as text; those of the factory count in place of those
+    in the file.
     """
-    module: Known = {}
+    module: Known = {FOLLOWED: True} if shapes else {}
     run(file.index.module.body, module, file.names)
     if located.factory is None:
         return (Caller(located.node, {}, module, _integers(module), _words(module), module, file.names),)
     node = located.factory.node
     found: dict[tuple[object, ...], Caller] = {}
-    for place, bound in _bindings(file, node, module, in_turns=in_turns):
+    asked = [*_asked(file, node, module, given)]
+    for place, bound in asked or _bindings(file, node, module, in_turns=in_turns):
         known = _in_factory(node, bound, module, file.names)
         made = Caller(place, bound, known, _integers(known), _words(known), module, file.names)
         found.setdefault((id(place), frozenset(made.values.items()), frozenset(made.words.items())), made)
         if len(found) == LIMIT:
             break
     return tuple(found.values())
+
+
+def _asked(
+    file: FileKernels, node: cst.FunctionDef, module: Known, given: Sequence[str]
+) -> Iterator[tuple[cst.CSTNode, Known]]:
+    """What calls from outside of the file give the parameters; their place is the factory."""
+    defaults, configs = _bind_defaults(node, module, file.names), configs_of(file, node, module)
+    tuned = {name for config in configs for name in config.values}
+    for text in given:
+        call = cst.parse_expression(text)
+        args = _arguments(call, node.name.value, file.names) if isinstance(call, cst.Call) else None
+        if args is not None:
+            yield from _configured(node, defaults, _bind(node, args, tuned, module, file.names), configs)
 
 
 def _bindings(
@@ -107,7 +131,7 @@ def _around(file: FileKernels, call: cst.Call, module: Known, inner: frozenset[s
     """
     outer = file.index.enclosing(call, cst.FunctionDef)
     if not isinstance(outer, cst.FunctionDef):
-        known: Known = {"__name__": "__main__"}
+        known: Known = {"__name__": "__main__", **{name: module[name] for name in (FOLLOWED,) if name in module}}
         run(file.index.module.body, known, file.names)
         yield known
         return
@@ -148,10 +172,7 @@ def _bind_defaults(node: cst.FunctionDef, module: Known, names: Names) -> Known:
 
 
 def _try(name: str, node: cst.BaseExpression, into: Known, known: Known, names: Names) -> None:
-    try:
-        into[name] = evaluate(node, known, names)
-    except Unknown:
-        into[name] = UNKNOWN
+    into[name] = value_of(node, known, names)
 
 
 _LATER = cst.Arg(cst.Name("later"), star="**")
@@ -180,7 +201,12 @@ def _bind(node: cst.FunctionDef, args: Sequence[cst.Arg], tuned: Set[str], modul
     order = [param.name.value for param in (*node.params.posonly_params, *node.params.params)]
     position = 0
     for arg in args:
-        if arg.star == "*":
+        shape = value_of(arg.value, module, names) if arg.star == "*" else None
+        if isinstance(shape, tuple):
+            for value in shape[: len(order) - position]:
+                bound[order[position]] = value
+                position += 1
+        elif arg.star == "*":
             position = len(order)
         elif arg.star:
             continue
@@ -201,7 +227,7 @@ def _in_factory(node: cst.FunctionDef, bound: Known, module: Known, names: Names
 
 
 def _integers(known: Known) -> Values:
-    return {name: int(value) for name, value in known.items() if isinstance(value, int)}
+    return {name: int(value) for name, value in known.items() if isinstance(value, int) and name != FOLLOWED}
 
 
 def _words(known: Known) -> dict[str, str]:

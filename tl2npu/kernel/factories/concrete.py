@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, body_of
+from tl2npu.kernel.factories import shapes
 from tl2npu.kernel.factories.command_line import CommandLine, is_parser, parsed, with_option
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.source.literals import text_of
@@ -72,10 +73,52 @@ def evaluate(node: cst.BaseExpression, known: Known, names: Names) -> object:
         return left if taken else evaluate(node.right, known, names)
     if type(node) is cst.IfExp:
         return evaluate(node.body if evaluate(node.test, known, names) else node.orelse, known, names)
+    if type(node) is cst.Tuple or type(node) is cst.List:
+        return tuple(_elements(node.elements, known, names))
+    if type(node) is cst.Subscript:
+        return _item(node, known, names)
     raise Unknown
 
 
-def _or_unknown(node: cst.BaseExpression, known: Known, names: Names) -> object:
+def _elements(nodes: Sequence[cst.BaseElement | cst.Arg], known: Known, names: Names) -> Iterator[object]:
+    """The values of the elements of a sequence or of positional arguments; ``*shape`` is as many as it has."""
+    for node in nodes:
+        value = value_of(node.value, known, names)
+        if not isinstance(node, cst.StarredElement) and not (isinstance(node, cst.Arg) and node.star):
+            yield value
+        elif isinstance(value, tuple):
+            yield from value
+        else:
+            raise Unknown
+
+
+def _item(node: cst.Subscript, known: Known, names: Names) -> object:
+    holder, index = evaluate(node.value, known, names), node.slice[0].slice
+    place = evaluate(index.value, known, names) if isinstance(index, cst.Index) and len(node.slice) == 1 else None
+    if not isinstance(holder, tuple) or not isinstance(place, int) or not -len(holder) <= place < len(holder):
+        raise Unknown
+    if holder[place] is UNKNOWN:
+        raise Unknown
+    return holder[place]
+
+
+def _tensor(node: cst.Call, known: Known, names: Names) -> object:
+    """What a call gives of tensors: a new one, one of the same shape, or its sizes; None for another call."""
+    if shapes.FOLLOWED not in known:
+        return None
+    args = [arg for arg in node.args if arg.keyword is None]
+    holder = node.func.value if isinstance(node.func, cst.Attribute) else None
+    if isinstance(holder, (cst.Name, cst.Call)):
+        tensor = value_of(holder, known, names)
+        if isinstance(tensor, shapes.Shaped) and isinstance(node.func, cst.Attribute):
+            return tensor.asked(node.func.attr.value, [value_of(arg.value, known, names) for arg in args])
+    made = shapes.maker(names.resolve(node.func) or "")
+    words = {arg.keyword.value: value_of(arg.value, known, names) for arg in node.args if arg.keyword is not None}
+    return None if made is None else made(list(_elements(args, known, names)), words)
+
+
+def value_of(node: cst.BaseExpression, known: Known, names: Names) -> object:
+    """The same, or :data:`UNKNOWN`."""
     try:
         return evaluate(node, known, names)
     except Unknown:
@@ -94,11 +137,16 @@ def _attribute(node: cst.Attribute, known: Known, names: Names) -> object:
     holder = node.value
     options = known.get(holder.value) if isinstance(holder, cst.Name) else None
     if isinstance(holder, cst.Call):
-        options = parsed(holder, known, lambda inner: _or_unknown(inner, known, names))
+        options = parsed(holder, known, lambda inner: value_of(inner, known, names))
     if isinstance(options, CommandLine):
         if not options.is_parsed or node.attr.value not in options.values:
             raise Unknown
         return options.values[node.attr.value]
+    if node.attr.value == "shape":
+        tensor = evaluate(holder, known, names)
+        if isinstance(tensor, shapes.Shaped):
+            return tensor.shape
+        raise Unknown
     return _dtype(node, names)
 
 
@@ -159,9 +207,12 @@ def _call(node: cst.Call, known: Known, names: Names) -> object:
     if isinstance(node.func, cst.Attribute):
         if is_parser(names.resolve(node.func)):
             return CommandLine()
-        options = parsed(node, known, lambda inner: _or_unknown(inner, known, names))
+        options = parsed(node, known, lambda inner: value_of(inner, known, names))
         if options is not None:
             return options
+    found = _tensor(node, known, names)
+    if found is not None:
+        return found
     if any(arg.keyword is not None or arg.star for arg in node.args):
         raise Unknown
     resolved = names.resolve(node.func) or ""
@@ -226,7 +277,7 @@ def _assert(small: cst.CSTNode, known: Known, names: Names) -> None:
 
 def _option(call: cst.Call, known: Known, names: Names) -> None:
     """``parser.add_argument(...)``: a default that cannot be told is an option that is not known."""
-    found = with_option(call, known, lambda node: _or_unknown(node, known, names))
+    found = with_option(call, known, lambda node: value_of(node, known, names))
     if found is not None:
         values = {name: value for name, value in found[1].values.items() if value is not UNKNOWN}
         known[found[0]] = CommandLine(values)
@@ -259,10 +310,21 @@ def _assign(small: cst.CSTNode, known: Known, names: Names) -> None:
                 found[target.value] = evaluate(value, known, names)
             except Unknown:
                 continue
+        elif isinstance(target, (cst.Tuple, cst.List)):
+            found |= _unpacked(target, value, known, names)
         elif isinstance(target, cst.Attribute) and isinstance(target.value, cst.Name):
             known.pop(target.value.value, None)  # args.block = 64
     _forget(small, known)
     known.update(found)
+
+
+def _unpacked(target: cst.Tuple | cst.List, value: cst.BaseExpression, known: Known, names: Names) -> Known:
+    """``M, N = x.shape``: what is known of either."""
+    found = value_of(value, known, names)
+    targets = [element.value.value for element in target.elements if isinstance(element.value, cst.Name)]
+    if not isinstance(found, tuple) or not len(found) == len(targets) == len(target.elements):
+        return {}
+    return {name: item for name, item in zip(targets, found, strict=True) if item is not UNKNOWN}
 
 
 def pairs(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names, bind_static
-from tl2npu.kernel.environment import Env
+from tl2npu.kernel.environment import Env, Helper
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.factories.compilations import (
     Compilation,
@@ -23,7 +24,9 @@ from tl2npu.kernel.style import dialect_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import HOLDS_LINES, calls_in, children, remembered, walk
+from tl2npu.source.tree import HOLDS_LINES, calls_in, children, nodes_of, remembered, walk
+
+_NAMES_MORE = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom, cst.Global, cst.Nonlocal)
 
 PRIM_FUNC = "tilelang.language.prim_func"
 
@@ -92,7 +95,66 @@ class FileKernels:
 
     def after(self, edits: Edits) -> FileKernels:
         """Every prim_func of the tree that edits make of this one."""
-        return FileKernels(self.index.after(edits.apply(self.index.module)))
+        index = self.index.after(edits.apply(self.index.module))
+        edited = next((item for item in self.located if self._is_body_of(item, edits)), None)
+        chain = self._chain(index.module, edited.node) if edited is not None else None
+        return FileKernels(index) if chain is None else self._with(index, chain)
+
+    def _is_body_of(self, item: Located, edits: Edits) -> bool:
+        """Whether edits change statements of a prim_func only, and no name outside of it."""
+        inside = all(any(above is item.node.body for above in self.index.ancestors(node)) for node in edits.nodes)
+        return inside and not any(
+            nodes_of(part, *_NAMES_MORE) for old, new in edits.replacements for part in (old, *new)
+        )
+
+    def _chain(self, module: cst.Module, node: cst.FunctionDef) -> list[tuple[cst.CSTNode, cst.CSTNode]] | None:
+        """A function and all around it, outermost first, with their new nodes; None where those are unclear."""
+        chain: list[tuple[cst.CSTNode, cst.CSTNode]] = [(self.index.module, module)]
+        for below in (*reversed([*self.index.ancestors(node)][:-1]), node):
+            old, new = (children(above) for above in chain[-1])
+            place = next(place for place, child in enumerate(old) if child is below)
+            if len(old) != len(new) or type(new[place]) is not type(below):
+                return None
+            chain.append((below, new[place]))
+        return chain
+
+    def _with(self, index: Index, chain: list[tuple[cst.CSTNode, cst.CSTNode]]) -> FileKernels:
+        """The same kernels, of which one has another body."""
+        made = FileKernels.__new__(FileKernels)
+        made.index, made.names = index, self.names.after(index, chain)
+        made.evaluator = Evaluator(made.names)
+        now = {id(old): cst.ensure_type(new, cst.FunctionDef) for old, new in chain if type(old) is cst.FunctionDef}
+        envs: dict[int, Env] = {}
+        factories: dict[int, Factory] = {}
+
+        def env_of(env: Env) -> Env:
+            if id(env) not in envs:
+                parent = env_of(env.parent) if env.parent is not None else None
+                envs[id(env)] = copy = replace(env, parent=parent, values=dict(env.values))
+                for name, value in env.values.items():
+                    if isinstance(value, Helper) and id(value.node) in now:
+                        copy.values[name] = Helper(now[id(value.node)], copy)
+            return envs[id(env)]
+
+        def factory_of(factory: Factory) -> Factory:
+            if id(factory) not in factories:
+                node = now.get(id(factory.node), factory.node)
+                factories[id(factory)] = Factory(node, env_of(factory.env), factory.compilations)
+            return factories[id(factory)]
+
+        made.module_env = env_of(self.module_env)
+        made.located = [
+            Located(
+                item.key,
+                now.get(id(item.node), item.node),
+                factory_of(item.factory) if item.factory is not None else None,
+                env_of(item.env),
+                made.evaluator,
+                item.own,
+            )
+            for item in self.located
+        ]
+        return made
 
     def _collect(self, node: cst.FunctionDef, env: Env, factory: Factory | None, seen: dict[str, int]) -> None:
         if is_prim_func(node, self.names):

@@ -7,11 +7,13 @@ step here: a flag to the cube counts once both have set it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tl2npu.kernel.flags.terms import Unknown, constants, is_known, value
 from tl2npu.kernel.model import Branch, Inlined, Loop, ScopeBlock, Side, Stmt
+from tl2npu.kernel.symbolic import Sym
 
 EventKind = Literal["set", "wait", "write", "read", "barrier"]
 UNROLL = 3
@@ -116,28 +118,69 @@ def _judge(writes: list[tuple[int, Clock]], reads: list[tuple[int, Clock]]) -> V
     return verdict
 
 
+_FAR = 64
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The value of a loop variable. ``and_later``: the turn stands for the later ones too."""
+
+    value: int
+    and_later: bool
+
+
 Extract = Callable[[Stmt, Side], Sequence[Event]]
 
 
-def events(body: Sequence[Stmt], side: Side, extract: Extract, unroll: int = UNROLL) -> list[Event]:
-    """The events of one core: loops unrolled, branches taken, scopes of the other core left out."""
+def events(
+    body: Sequence[Stmt], side: Side, extract: Extract, unroll: int = UNROLL, turn: Mapping[str, Turn] | None = None
+) -> list[Event]:
+    """The events of one core: loops unrolled, scopes of the other core left out; of a branch the arm that its loop's
+    turn decides, else both. ``turn``: the values of loop variables."""
+    turn = turn or {}
     result: list[Event] = []
     for stmt in body:
         if isinstance(stmt, ScopeBlock):
             if stmt.side is side:
-                result += events(stmt.body, side, extract, unroll)
+                result += events(stmt.body, side, extract, unroll, turn)
         elif isinstance(stmt, Loop):
             result += extract(stmt, side)
             count = stmt.ranges[0].extent.constant if len(stmt.ranges) == 1 else None
             times = unroll if count is None else max(0, min(count, unroll))
-            inner = events(stmt.body, side, extract, unroll)
-            result += inner * times
+            for number in range(times):
+                result += events(stmt.body, side, extract, unroll, {**turn, **_turn(stmt, number, count == times)})
         elif isinstance(stmt, Branch):
             result += extract(stmt, side)
-            result += events(stmt.then, side, extract, unroll)
-            result += events(stmt.orelse, side, extract, unroll)
+            taken = _taken(stmt.cond.sym, turn)
+            result += events(stmt.then, side, extract, unroll, turn) if taken is not False else []
+            result += events(stmt.orelse, side, extract, unroll, turn) if taken is not True else []
         elif isinstance(stmt, Inlined):
-            result += events(stmt.body, side, extract, unroll)
+            result += events(stmt.body, side, extract, unroll, turn)
         else:
             result += extract(stmt, side)
     return result
+
+
+def _turn(loop: Loop, number: int, all_of_them: bool) -> dict[str, Turn]:
+    """The values of the loop's variable for which this turn stands: those behind the first one for all that follow."""
+    if len(loop.ranges) != 1 or loop.ranges[0].start.constant is None or loop.ranges[0].step is not None:
+        return {}
+    first = loop.ranges[0].start.constant
+    return {str(loop.ranges[0].var): Turn(first + number, not all_of_them and number > 0)}
+
+
+def _taken(condition: Sym, turn: Mapping[str, Turn]) -> bool | None:
+    """Whether a condition holds in this turn, and in all for which it stands; None where that is not known."""
+    if not all(map(is_known, condition.atoms())):
+        return None
+    names = [name for name in condition.variables() if name in turn and turn[name].and_later]
+    largest = max((abs(number) for number in constants(condition)), default=0)
+    if largest > _FAR or len(names) > 1:
+        return None
+    numbers = {name: at.value for name, at in turn.items()}
+    later = range(numbers[names[0]], largest + 3) if names else range(1)
+    try:
+        found = {value(condition, {**numbers, **dict.fromkeys(names, number)}) != 0 for number in later}
+    except (Unknown, ZeroDivisionError):
+        return None
+    return found.pop() if len(found) == 1 else None

@@ -78,7 +78,7 @@ def parts_of(body: Sequence[Stmt], terms: Terms, side: Side) -> list[Part]:
         elif isinstance(stmt, Loop):
             result += _repeat(stmt, parts_of(stmt.body, terms, side), terms)
         elif isinstance(stmt, Opaque):
-            _no_flags_in(stmt)
+            no_flags_in(stmt)
         elif isinstance(stmt, Op) and stmt.op.name == "loop_break":
             raise GiveUp
         else:
@@ -118,7 +118,7 @@ def _repeat(stmt: Loop, body: list[Part], terms: Terms) -> list[Part]:
     return body
 
 
-def _no_flags_in(stmt: Opaque) -> None:
+def no_flags_in(stmt: Opaque) -> None:
     """Raises :class:`GiveUp` where a statement that is not understood may set a flag, or leave a loop."""
     text = code(stmt.node)
     if "flag" in text or isinstance(stmt.node, (cst.Break, cst.Continue, cst.Return)):

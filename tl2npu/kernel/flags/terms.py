@@ -57,6 +57,11 @@ def _atom(atom: Atom, numbers: Numbers) -> int:
     return min(args) if atom.head == "min" else max(args)
 
 
+def is_known(atom: Atom) -> bool:
+    """Whether :func:`value` follows an atom itself, as it does not follow loads and calls."""
+    return not isinstance(atom, Opaque) or atom.head in ("min", "max", *OPERATORS)
+
+
 @dataclass(frozen=True)
 class Condition:
     """``and``, ``or``, ``not`` of parts; a comparison or a plain value in ``term``; none of them: unknown."""
@@ -137,6 +142,8 @@ class Terms:
     def _fixed(self, product: Monomial) -> Sym:
         """A free integer for what no loop changes."""
         whole = Sym(((product, 1),))
+        if not whole.variables() and all(is_known(atom) for atom in whole.atoms()):
+            return const(value(whole, {}))
         changing = [a for a in whole.atoms() if isinstance(a, Opaque) and a.head.startswith("load ")]
         if changing or not all(is_size(name) or name in self.launch for name in whole.variables()):
             raise Unknown
@@ -187,7 +194,7 @@ class Terms:
             for atom in event.atoms():
                 if isinstance(atom, Mod):
                     slots |= atom.den.variables()
-        marks = {abs(mark) for term in conditions for mark in _constants(term) if abs(mark) <= _SMALL}
+        marks = {abs(mark) for term in conditions for mark in constants(term) if abs(mark) <= _SMALL}
         near = {number for mark in marks for number in (mark, mark + 1, mark + 2)}
         near |= {number for term in conditions for den in _periods(term) for number in (den, 2 * den)}
         names = {name for term in used for name in term.variables() if name in self.free}
@@ -205,14 +212,15 @@ class Terms:
         return {n for n in near if n > 0} | set(range(first, (slots or _FEW) + 1))
 
 
-def _constants(term: Sym) -> Iterator[int]:
+def constants(term: Sym) -> Iterator[int]:
+    """Every number in it."""
     for monomial, coef in term.terms:
         if monomial == ():
             yield coef
         for atom in monomial:
             if isinstance(atom, Opaque):
                 for arg in atom.args:
-                    yield from _constants(arg)
+                    yield from constants(arg)
 
 
 def _periods(term: Sym) -> Iterator[int]:

@@ -9,8 +9,9 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.dialects.functions import OF_FLOATS
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.parser.scalar_types import Type, exact, mismatch, of_sum
 from tl2npu.kernel.parser.scopes import Scopes
-from tl2npu.kernel.parser.values import DONE, FRAME, SOME_ITEMS, TILES, UNKNOWN, Parsed, Type, joined, wider
+from tl2npu.kernel.parser.values import DONE, SOME_ITEMS, TILES, UNKNOWN, Parsed, named, wider
 from tl2npu.source.tree import mentioned, nodes_of
 
 _NUMBERS = frozenset("abs bool divmod float int max min pow round".split())
@@ -19,9 +20,11 @@ _CONTAINERS = frozenset("dict enumerate filter list map reversed set sorted tupl
 _ANY = frozenset({"any", "all", "max", "min"})
 _STATEMENTS = frozenset({Kind.COPY, Kind.GEMM, Kind.MMA, Kind.TILE, Kind.REDUCE, Kind.FILL, Kind.SYNC})
 _CONDITIONS = frozenset("And Or Not EQ NE LT LE GT GE isnan isinf isfinite isnullptr likely any_of all_of bool".split())
+_COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE"})
 _CONNECTIVES = frozenset({"And", "Or", "Not"})
 _OF_ARGUMENTS = frozenset("min max abs fabs ceildiv floordiv floormod truncdiv truncmod pow Add Sub Mul".split())
 _CHOICES = frozenset({"if_then_else", "Select"})
+_CONSTANT = ("number", "text", "none")
 _TEXTS = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)
 
 
@@ -151,7 +154,8 @@ class Calls:
         if op.kind in (Kind.LOOP, Kind.LAUNCH, Kind.SCOPE):
             if op.kind is not Kind.SCOPE:
                 self._bounds(op, node, values)
-            return FRAME
+            widths = {"" if value.kind == "unknown" else value.dtype for value in values if value.kind not in _CONSTANT}
+            return Parsed("frame", widths.pop() or "int*" if len(widths) == 1 else "int*" if widths else "int32")
         if op.kind in _STATEMENTS:
             self._buffers(op, node, values)
             return DONE
@@ -196,7 +200,7 @@ class Calls:
                 )
             elif item == Parsed("number", "float"):
                 self._stop(node.args[shape].value, f"the shape `{code(node.args[shape].value)}` contains a float")
-        kind: Type = ""
+        kind = ""
         if dtype < len(node.args):
             python = code(node.args[dtype].value) in ("float", "int", "bool")
             if python or values[dtype].kind in ("none", "number", "device"):
@@ -207,7 +211,7 @@ class Calls:
             return Parsed("buffer", kind)
         return Parsed("buffer", kind, rank=len(items))
 
-    def _type(self, node: cst.BaseExpression) -> Type:
+    def _type(self, node: cst.BaseExpression) -> str:
         return self.front_end.around.type_of(code(node).strip("\"'"))
 
     def _scalar(self, op: Operator, node: cst.Call, values: Sequence[Parsed]) -> Parsed:
@@ -217,7 +221,10 @@ class Calls:
         name = op.name
         if name in _CHOICES and len(args) == 3:
             self.front_end.condition(args[0], "choice")
-            return Parsed("device", joined(*(Parsed("device", value.type) for value in values[1:])).type)
+            yes, no = (exact(value.dtype) or value.dtype for value in values[1:])
+            if name == "Select" and mismatch(yes, no):
+                self.front_end.tell("types", node, f"`{code(node)}` selects a {yes} or a {no}: convert one of them")
+            return Parsed("device", of_sum(yes, no))
         whole = next((arg for arg, value in zip(args, values, strict=True) if value.kind == "buffer"), None)
         if whole is not None and name in ("min", "max"):
             self._stop(node, f"`{code(node)}` uses a whole tile: index an element")
@@ -227,13 +234,19 @@ class Calls:
                     self.front_end.tell("connective", node, f"T.{name} does not take the Python value `{code(arg)}`")
             if all(value.kind == "number" for value in values):
                 return Parsed("number", "bool")
+        if name in _COMPARISONS and len(values) == 2:
+            left, right = (exact(value.dtype) or value.dtype for value in values)
+            if mismatch(left, right):
+                self.front_end.tell("types", node, f"`{code(node)}` compares {named(left)} with {named(right)}")
         if name in _CONDITIONS:
             return Parsed("device", "bool")
         if name in _OF_ARGUMENTS:
             return Parsed("device", wider(*values)) if any(value.on_device for value in values) else UNKNOWN
         if name in ("cast", "Cast", "infinity", "min_value", "max_value") and args:
             return Parsed("device", self._type(args[1 if name == "cast" and len(args) > 1 else 0]))
-        return Parsed("device", "float" if name in OF_FLOATS else self._type(cst.Name(name)))
+        if name in OF_FLOATS:
+            return Parsed("device", values[0].dtype if values and values[0].type == "float" else "float*")
+        return Parsed("device", self._type(cst.Name(name)))
 
     # subscripts --------------------------------------------------------------------------------------------------
 
@@ -264,8 +277,8 @@ class Calls:
             text = f"`{code(node)}` has {count} {'index' if count == 1 else 'indices'}, but `{code(node.value)}` has"
             self._stop(node, f"{text} {base.rank} {'axis' if base.rank == 1 else 'axes'}")
         if any(type(index) is cst.Slice for index in indices):
-            return Parsed("region", base.type)
-        return Parsed("device", base.type)
+            return Parsed("region", base.dtype)
+        return Parsed("device", base.dtype)
 
     def _index(self, index: cst.BaseSlice, base: Parsed) -> Parsed:
         if type(index) is cst.Index:

@@ -21,9 +21,10 @@ from tl2npu.kernel.factories.callers import Caller
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.languages import lookup
 from tl2npu.kernel.model import Kernel
+from tl2npu.kernel.parser.scalar_types import exact, family
 from tl2npu.kernel.parser.scopes import Found, Surroundings
 from tl2npu.kernel.parser.statements import FrontEnd
-from tl2npu.kernel.parser.values import ODD, SOME_ITEMS, UNKNOWN, Parsed, Type, joined, of_python
+from tl2npu.kernel.parser.values import ODD, SOME_ITEMS, UNKNOWN, Parsed, joined, of_python
 from tl2npu.source.tree import names_in, nodes_of, remembered
 
 _IMPORTS: tuple[type[cst.Import | cst.ImportFrom], ...] = (cst.Import, cst.ImportFrom)
@@ -140,9 +141,12 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
         return result
 
     @cache
-    def type_of(text: str) -> Type:
-        found = {_type(known.get(text, text)) for known in words}
-        return found.pop() if len(found) == 1 else ""
+    def type_of(text: str) -> str:
+        found = {known.get(text, text) for known in words}
+        widths, families = {exact(name) for name in found}, {family(name) for name in found}
+        if len(widths) == 1 and "" not in widths:
+            return widths.pop()
+        return f"{families.pop()}*" if len(families) == 1 and "" not in families else ""
 
     surroundings = Surroundings(
         file.names, outer, module.__contains__, lambda name: lookup(kernel.dialect, name), type_of
@@ -154,7 +158,7 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
     for name, scalar in kernel.scalars.items():
         if scalar.annotation is not None:
             resolved = (file.names.resolve(scalar.annotation.annotation) or "").rpartition(".")[2]
-            given[name] = Parsed("device", _type(resolved))
+            given[name] = Parsed("device", exact(resolved))
     reader = FrontEnd(surroundings)
     reader.kernel(node, given)
     return reader.found
@@ -170,14 +174,6 @@ def _containers(body: cst.BaseSuite | Sequence[cst.BaseStatement]) -> dict[str, 
                 name = part.targets[0].target.value
                 found[name] = UNKNOWN if name in found else kinds.get(type(part.value), UNKNOWN)
     return {name: kind for name, kind in found.items() if kind is not UNKNOWN}
-
-
-def _type(dtype: str) -> Type:
-    if dtype.startswith(("int", "uint")):
-        return "int"
-    if dtype == "bool":
-        return "bool"
-    return "float" if dtype.startswith(("float", "bfloat", "half")) else ""
 
 
 def _bound(block: cst.BaseSuite | cst.Module) -> frozenset[str]:

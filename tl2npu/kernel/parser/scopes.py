@@ -12,20 +12,22 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.kernel.bindings import target_names
-from tl2npu.kernel.parser.values import NONE, UNKNOWN, Parsed, Stop, Type, assigned
+from tl2npu.kernel.parser.values import NONE, UNKNOWN, Parsed, Stop, assigned
 from tl2npu.source.names import Names
 
-What = Literal["stop", "number", "connective", "annotation", "undefined", "stale"]
+What = Literal["stop", "types", "number", "connective", "annotation", "undefined", "stale"]
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
     """What the parser does not do as Python does; ``number``: a number that is used as a condition; ``connective``:
-    ``T.And``, ``T.Or`` or ``T.Not`` of a value that Python knows."""
+    ``T.And``, ``T.Or`` or ``T.Not`` of a value that Python knows; ``types``: a comparison of two types, ``sides`` are
+    what is compared."""
 
     what: What
     node: cst.CSTNode
     message: str
+    sides: tuple[Parsed, ...] = ()
 
 
 @dataclass
@@ -47,7 +49,7 @@ class Surroundings:
     outer: Callable[[str], Parsed | None]
     is_global: Callable[[str], bool]
     operator: Callable[[str], Operator | None]
-    type_of: Callable[[str], Type]
+    type_of: Callable[[str], str]
 
 
 class Scopes(ABC):
@@ -75,11 +77,11 @@ class Scopes(ABC):
     def macro(self, node: cst.FunctionDef, params: Mapping[str, Parsed]) -> None:
         """Read a macro where it is called."""
 
-    def tell(self, what: What, node: cst.CSTNode, message: str) -> None:
+    def tell(self, what: What, node: cst.CSTNode, message: str, sides: tuple[Parsed, ...] = ()) -> None:
         """Say something of a node, once."""
         if (id(node), what) not in self.told:
             self.told.add((id(node), what))
-            self.found.append(Found(what, node, message))
+            self.found.append(Found(what, node, message, sides))
 
     @contextmanager
     def frame(self) -> Iterator[Frame]:

@@ -18,7 +18,6 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.calls import Calls
 from tl2npu.kernel.parser.scopes import Frame, Scopes, Surroundings, short, variable
 from tl2npu.kernel.parser.values import (
-    INDEX,
     ODD,
     SOME_ITEMS,
     TEXT,
@@ -29,6 +28,7 @@ from tl2npu.kernel.parser.values import (
     binary,
     compared,
     joined,
+    types_differ,
     unary,
 )
 from tl2npu.source.tree import nodes_of
@@ -131,9 +131,9 @@ class FrontEnd(Scopes):
         elif type(node) is cst.With:
             with self.frame():
                 for item in node.items:
-                    self.value(item.item)
+                    index = self.value(item.item).dtype or "int*"
                     if item.asname is not None:
-                        self.bind_all(item.asname.name, INDEX, node)
+                        self.bind_all(item.asname.name, Parsed("device", index), node)
                 self.block(body_of(node))
         elif type(node) is cst.Assert:
             self._assert(node)
@@ -248,7 +248,7 @@ class FrontEnd(Scopes):
     def _loop(self, node: cst.For | cst.While) -> None:
         if node.orelse is not None:
             self.tell("stop", node.orelse, "the parser ignores the `else` of a loop")
-        parallel = False
+        parallel, value = False, UNKNOWN
         if type(node) is cst.For:
             value = self.value(node.iter)
             if value.kind not in ("frame", "unknown") or type(node.iter) is cst.GeneratorExp:
@@ -260,7 +260,7 @@ class FrontEnd(Scopes):
                 self.mark(name, last[-1])
         with self.frame():
             if isinstance(node, cst.For):
-                self.bind_all(node.target, INDEX, node)
+                self.bind_all(node.target, Parsed("device", value.dtype or "int*"), node)
             elif self.condition(node.test, "").kind == "number":
                 self.tell("stop", node, f"`{short(node.test)}` never changes in the kernel")
             self.parallel += parallel
@@ -360,6 +360,9 @@ class FrontEnd(Scopes):
         if len(node.comparisons) > 1:  # told by the chains of tl2npu.kernel.parser.front_end
             on_device = any(value.on_device for value in values)
             return Parsed("device" if on_device else "unknown", "bool")
+        told = types_differ(*values) if isinstance(node.comparisons[0].operator, _ORDER) else ""
+        if told:
+            self.tell("types", node, f"`{short(node)}` {told}: convert one of them", tuple(values))
         return self._try(node, lambda: compared(node.comparisons[0].operator, values[0], values[1]))
 
     def _attribute(self, node: cst.Attribute) -> Parsed:
@@ -377,6 +380,7 @@ class FrontEnd(Scopes):
         return UNKNOWN
 
 
+_ORDER = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 _BINDING = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.With)
 _AUGMENTED: Mapping[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,

@@ -7,9 +7,12 @@ each line was tried with a kernel.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
 import libcst as cst
+
+from tl2npu.kernel.parser.scalar_types import Type, exact, family, mismatch, of_sum, takes_number
 
 Kind = Literal[
     "number",  # a Python int, float or bool
@@ -21,21 +24,29 @@ Kind = Literal[
     "cell",  # a variable made by alloc_var
     "buffer",
     "region",  # a slice of a buffer
-    "frame",  # what `for` and `with` take
+    "frame",  # what `for` and `with` take; ``dtype`` is that of the variable
     "done",  # a statement of the kernel, which has no value
     "unknown",
 ]
-Type = Literal["int", "float", "bool", ""]
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """One value: ``type`` of a number, an expression, or the elements of a buffer; ``rank`` of a buffer."""
+    """One value: ``dtype`` of a number, an expression, or the elements of a buffer; ``rank`` of a buffer.
+
+    ``dtype`` is ``int``, ``float`` or ``bool`` for a number of Python. Of an expression it is an element type, or
+    ``int*`` and ``float*`` where the width is not known.
+    """
 
     kind: Kind
-    type: Type = ""
+    dtype: str = ""
     items: tuple[Parsed, ...] | None = None
     rank: int | None = None
+
+    @property
+    def type(self) -> Type:
+        """Whether it is an integer, a float or a condition."""
+        return family(self.dtype)
 
     @property
     def on_device(self) -> bool:
@@ -52,11 +63,9 @@ UNKNOWN = Parsed("unknown")
 NONE = Parsed("none")
 TEXT = Parsed("text")
 ODD = Parsed("odd")
-FRAME = Parsed("frame")
 DONE = Parsed("done")
 SOME_ITEMS = Parsed("items")
 TILES = ("buffer", "region")
-INDEX = Parsed("device", "int")
 
 _BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift)
 
@@ -83,16 +92,17 @@ def joined(left: Parsed, right: Parsed) -> Parsed:
     if left == right:
         return left
     if left.kind == right.kind and left.kind in ("number", "device"):
-        return Parsed(left.kind)
+        alike = left.kind == "device" and left.type == right.type and left.type in ("int", "float")
+        return Parsed(left.kind, f"{left.type}*" if alike else "")
     return UNKNOWN
 
 
-def wider(*parts: Parsed) -> Type:
-    """The type of a sum of numbers."""
-    types = {part.type for part in parts}
-    if "float" in types:
-        return "float"
-    return "" if "" in types else "int"
+def wider(*parts: Parsed) -> str:
+    """The type of a sum; of numbers of Python one of Python's types."""
+    if all(part.kind == "number" for part in parts):
+        types = {part.type for part in parts}
+        return "float" if "float" in types else "" if "" in types else "int"
+    return reduce(of_sum, (exact(part.dtype) or part.dtype for part in parts))
 
 
 def assigned(value: Parsed) -> Parsed:
@@ -100,7 +110,7 @@ def assigned(value: Parsed) -> Parsed:
     if value.kind in ("none", "odd", "done", "region"):
         raise Stop("cannot be given to a name")
     if value.kind in ("number", "text", "cell"):
-        return Parsed("device", value.type) if value.kind != "text" else Parsed("device")
+        return Parsed("device", exact(value.dtype) or value.dtype) if value.kind != "text" else Parsed("device")
     return value
 
 
@@ -143,7 +153,7 @@ def unary(operator: cst.BaseUnaryOp, part: Parsed) -> Parsed:
             raise Stop("is always true in the generated code: write `not`")
         if type(operator) is cst.BitInvert and part.type == "float":
             raise Stop("applies an integer operator to a float")
-        return Parsed("device", part.type)
+        return Parsed("device", part.dtype)
     return part if part.kind == "number" else UNKNOWN
 
 
@@ -164,3 +174,20 @@ def compared(operator: cst.BaseCompOp, left: Parsed, right: Parsed) -> Parsed:
     if "unknown" in (left.kind, right.kind):
         return Parsed("unknown", "bool")
     return Parsed("number", "bool")
+
+
+def types_differ(left: Parsed, right: Parsed) -> str:
+    """What the parser does not compare, as it converts nothing there; empty for what it compares."""
+    if not left.on_device and not right.on_device:
+        return ""
+    for number, expression, is_left in ((left, right, True), (right, left, False)):
+        if number.kind == "number":
+            fits = not number.type or takes_number(expression.dtype, number.type, is_left)
+            return "" if fits else f"compares {named(expression.dtype)} with {named(number.type)}"
+    return f"compares {named(left.dtype)} with {named(right.dtype)}" if mismatch(left.dtype, right.dtype) else ""
+
+
+def named(dtype: str) -> str:
+    """A type with its article."""
+    name = {"int": "integer", "int*": "integer"}.get(dtype, dtype.rstrip("*"))
+    return f"an {name}" if name.startswith("int") else f"a {name}"

@@ -9,7 +9,7 @@ divisor and a rest that is not negative, the simplifier of TVM divides, which is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,6 +21,7 @@ from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Operand, Range, St
 from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.ranges.counts import counted, positive
 from tl2npu.kernel.ranges.known import Known
+from tl2npu.kernel.ranges.reach import Guard, facts, guarded_parts
 from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const, opaque, var
 from tl2npu.source.tree import walk
@@ -52,6 +53,8 @@ class Division:
     parents: tuple[Stmt, ...]
     elements: tuple[Operand, ...]
     """Elements of integer tensors and tiles in the dividend, those in their indices too."""
+    guards: tuple[Guard, ...] = ()
+    """Conditions of the same expression, without which the quotient is of no use."""
 
     @property
     def positive(self) -> bool:
@@ -76,7 +79,7 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
     counts: frozenset[int] | None = None
     for stmt, parents in walk_with_parents(kernel.body):
         env = stmt.env
-        for node in _places(stmt):
+        for node, guards in _places(stmt, evaluator):
             found = _parts(node, evaluator)
             if found is None:
                 continue
@@ -87,10 +90,11 @@ def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Divis
                 continue
             if any(_is_float(load.buffer) for load in _outer(left, evaluator, env)):
                 continue
-            bounds = places.bounds(stmt)
+            guards = tuple(guard for guard in guards if not any(_parts(n, evaluator) for n in walk(guard[0])))
+            bounds = places.guarded(stmt, guards)
             divisor = _sceptical(den, data)
             goal = _sceptical(num, data) + (divisor - 1 if sign == "ceildiv" else 0)
-            one = Division(node, sign, left, right, goal, divisor, bounds, stmt, parents, elements)
+            one = Division(node, sign, left, right, goal, divisor, bounds, stmt, parents, elements, guards)
             if bounds.is_not_negative(goal) and one.positive:
                 continue
             if counts is None:
@@ -103,8 +107,8 @@ def _made_of_sizes(divisor: Sym) -> bool:
     return divisor.constant is None and all(is_size(name) for name in divisor.names)
 
 
-def _places(stmt: Stmt) -> Iterator[cst.CSTNode]:
-    """Where a statement's own expressions may divide."""
+def _places(stmt: Stmt, evaluator: Evaluator) -> Iterator[tuple[cst.CSTNode, tuple[Guard, ...]]]:
+    """Where a statement's own expressions may divide, with the conditions around it in the expression."""
     root: cst.CSTNode | None = stmt.node
     if isinstance(stmt, Loop):
         root = stmt.node.iter if type(stmt.node) is cst.For else getattr(stmt.node, "test", None)
@@ -112,7 +116,8 @@ def _places(stmt: Stmt) -> Iterator[cst.CSTNode]:
         root = stmt.cond.node
     elif isinstance(stmt.node, (cst.With, cst.For, cst.While, cst.If, cst.FunctionDef)):
         root = None
-    yield from (node for node in (walk(root) if root is not None else ()) if type(node) in _DIVIDING)
+    if root is not None and any(type(node) in _DIVIDING for node in walk(root)):
+        yield from (part for part in guarded_parts(evaluator, root) if type(part[0]) in _DIVIDING)
 
 
 def _parts(node: cst.CSTNode, evaluator: Evaluator) -> tuple[str, cst.BaseExpression, cst.BaseExpression] | None:
@@ -180,6 +185,14 @@ class _Places:
             self._bounds[id(stmt)] = self._bounds_at(stmt)
         return self._bounds[id(stmt)]
 
+    def guarded(self, stmt: Stmt, guards: Sequence[Guard]) -> Bounds:
+        """And from conditions of the same expression."""
+        found = self.bounds(stmt)
+        further = [f for node, taken in guards for f in facts(self.evaluator, node, stmt.env, taken)]
+        if not further:
+            return found
+        return Bounds(found.ranges, (*found.facts, *(_sceptical(f, self.data) for f in further)), found.values)
+
     def _bounds_at(self, stmt: Stmt) -> Bounds:
         ranges: list[Range] = []
         running: list[Sym] = []
@@ -196,8 +209,8 @@ class _Places:
             name: (_sceptical(low, self.data), _sceptical(high, self.data))
             for name, (low, high) in found.ranges.items()
         }
-        facts = (*(_sceptical(fact, self.data) for fact in found.facts), *running)
-        return Bounds(sides, facts, {name: _sceptical(value, self.data) for name, value in found.values.items()})
+        known = (*(_sceptical(fact, self.data) for fact in found.facts), *running)
+        return Bounds(sides, known, {name: _sceptical(value, self.data) for name, value in found.values.items()})
 
     def _sym(self, node: cst.BaseExpression, stmt: Stmt) -> Sym:
         return _sceptical(self.evaluator.sym(node, stmt.env), self.data)

@@ -158,3 +158,38 @@ def chosen_parts(evaluator: Evaluator, node: cst.CSTNode, under: bool = False) -
     yield node, under
     for child in children(node):
         yield from chosen_parts(evaluator, child, under or is_chosen(evaluator, node, child))
+
+
+Guard = tuple[cst.BaseExpression, bool]
+"""A condition, and whether it holds."""
+
+
+def guarded_parts(
+    evaluator: Evaluator, node: cst.CSTNode, under: tuple[Guard, ...] = ()
+) -> Iterator[tuple[cst.CSTNode, tuple[Guard, ...]]]:
+    """The parts of an expression, outer before inner, each with the conditions without which its value is of no use.
+
+    A part of a conjunction is of no use where another part does not hold, in whichever order they are asked for.
+    """
+    yield node, under
+    condition = parts(evaluator, node) if isinstance(node, cst.BaseExpression) else None
+    if condition is not None and not all(_is_condition(evaluator, part) for part in condition[1]):
+        condition = None  # the bits of numbers
+    choice = choice_of(node, evaluator)
+    for child in children(node):
+        own = child.value if isinstance(child, cst.Arg) else child
+        further: list[Guard] = []
+        if condition is not None and own in condition[1]:
+            further = [(part, condition[0]) for part in condition[1] if part is not own]
+        elif choice is not None and own in choice[1:]:
+            further = [(choice[0], own is choice[1])]
+        yield from guarded_parts(evaluator, child, (*under, *further))
+
+
+def _is_condition(evaluator: Evaluator, node: cst.BaseExpression) -> bool:
+    inner = parts(evaluator, node)
+    if inner is not None:
+        return isinstance(node, cst.BooleanOperation) or all(_is_condition(evaluator, part) for part in inner[1])
+    return isinstance(node, cst.Comparison) or (
+        isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not)
+    )

@@ -7,6 +7,8 @@ from typing import cast
 
 import libcst as cst
 
+from tl2npu.dialects.absent import ABSENT
+from tl2npu.kernel.expressions import code
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.literals import text_of
@@ -36,7 +38,10 @@ def _imports(line: cst.SimpleStatementLine) -> bool:
 def without_unused(
     original: cst.Module, index: Index, roots: Sequence[str] = ("tilelang", "tvm")
 ) -> tuple[cst.Module, list[tuple[cst.CSTNode, str]]]:
-    """The module without imports from some packages that lost their last use; (statement, name) of each."""
+    """The module without imports from some packages that lost their last use; (statement, name) of each.
+
+    An import that fails on an NPU goes, too, if nothing uses its name and nothing did.
+    """
     module = index.module
     unused = _unused_aliases(original, module, roots)
     if not unused:
@@ -85,8 +90,13 @@ def _unused_aliases(
     ]
     if not any(aliases for _, aliases in candidates):
         return []
-    lost = _used_names(original) - _used_names(module)
-    unused = [(node, [alias for alias in aliases if _bound(alias) in lost]) for node, aliases in candidates]
+    used = _used_names(module)
+    lost = _used_names(original) - used
+
+    def goes(node: cst.Import | cst.ImportFrom, alias: cst.ImportAlias) -> bool:
+        return _bound(alias) in lost or (_bound(alias) not in used and _is_absent(node, alias))
+
+    unused = [(node, [alias for alias in aliases if goes(node, alias)]) for node, aliases in candidates]
     return [(node, aliases) for node, aliases in unused if aliases]
 
 
@@ -95,6 +105,14 @@ def _is_from(node: cst.Import | cst.ImportFrom, alias: cst.ImportAlias, roots: S
     while isinstance(module, cst.Attribute):
         module = module.value
     return isinstance(module, cst.Name) and module.value in roots
+
+
+def _is_absent(node: cst.Import | cst.ImportFrom, alias: cst.ImportAlias) -> bool:
+    """True for a module or name that TileLang for the NPU lacks."""
+    relative = isinstance(node, cst.ImportFrom) and bool(node.relative)
+    module = [code(node.module)] if isinstance(node, cst.ImportFrom) and node.module is not None else []
+    parts = ".".join([*module, code(alias.name)]).split(".")
+    return not relative and any(".".join(parts[:end]) in ABSENT for end in range(2, len(parts) + 1))
 
 
 def _bound(alias: cst.ImportAlias) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 
 import libcst as cst
@@ -10,12 +11,14 @@ import libcst as cst
 from tl2npu.kernel.factories.configs import ALL, SINGLE_CORE
 from tl2npu.passes.gpu import (
     atomics,
+    bfloat_scalars,
     converting_copies,
     elementwise,
     fills,
     floors,
     nan_notes,
     padded_rows,
+    ragged_copies,
     scalar_functions,
     single_stores,
     turned_operands,
@@ -49,6 +52,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, unused
 from tl2npu.passes.pipelines.plain import plainly
 from tl2npu.passes.pipelines.traits import is_mixed
+from tl2npu.passes.plain import arguments, compared_types
 from tl2npu.passes.plain import wide_atomics as atomics_wide
 from tl2npu.passes.writing import tidy
 
@@ -86,19 +90,16 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     converting_copies.rewrite(job)
     small_integers.to_floats(job)
     fills.rewrite(job)
+    ragged_copies.to_whole_tiles(job)
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)
     single_stores.to_copies(job)
-    job.part(partial(_with_tiles, threads=threads, before=before, authors=authors, alias=alias, read=read))
+    rest = partial(_in_stages, before=before, alias=alias, read=read)
+    job.part("memory", partial(_with_tiles, threads=threads, before=before, authors=authors, rest=rest))
 
 
 def _with_tiles(
-    job: Job,
-    threads: int,
-    before: Counter[str],
-    authors: frozenset[str],
-    alias: tuple[str, cst.CSTNode] | None,
-    read: frozenset[str],
+    job: Job, threads: int, before: Counter[str], authors: frozenset[str], rest: Callable[[Job], None]
 ) -> None:
     """The passes that add tiles, and those behind them."""
     bits.by_element(job)
@@ -117,8 +118,18 @@ def _with_tiles(
     grid.fold(job, threads)
     persistent.loop_over_tasks(job)
     floors.round_down(job)
+    bfloat_scalars.to_float32(job)
+    compared_types.convert(job)
+    arguments.make_legal(job)
     gpu_allocations.drop_unused(job, before)
     gpu_allocations.finish(job)
+    job.part("stages", rest)
+
+
+def _in_stages(
+    job: Job, before: Counter[str], alias: tuple[str, cst.CSTNode] | None, read: frozenset[str]
+) -> None:
+    """Loops in stages or in turns, and what is around the kernel."""
     if pipelined.limit(job):
         gpu_allocations.finish(job)
     jit.retarget(job)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from tl2npu.report.html.markup import e, long_code
 from tl2npu.report.model import Report, place
 
-_NOTE = """<p>Cycles that one block spends on each pipe at the first call in its file, by a model, not measured:
-<code>tl2npu cost</code> has the rest.</p>
+_NOTE = """<p>Cycles that one block spends on each pipe at the first call in its file, by a model, not measured.
+Pipes work at the same time, so that the block takes less than their sum: <code>tl2npu cost</code> says how long.</p>
 """
 
 
@@ -27,6 +27,7 @@ def estimates(report: Report, places: Mapping[str, str]) -> str:
             f'<td><meter max="{most:.0f}" value="{cycles:.0f}">{cycles / most:.0%}</meter></td></tr>'
             for pipe, cycles in kernel.pipes
         )
-        head = f"{long_code(kernel.name)}: {sum(cycles for _, cycles in kernel.pipes):,.0f} cycles, most on {e(bound)}"
+        total = sum(cycles for _, cycles in kernel.pipes)
+        head = f"{long_code(kernel.name)}: {total:,.0f} cycles, the sum of its pipes, most on {e(bound)}"
         rows.append(f"<details><summary>{head}</summary><table><caption>{where}</caption>{bars}</table></details>")
     return _NOTE + "\n".join(rows) if rows else ""

@@ -9,9 +9,9 @@ from tl2npu.report.excerpt import excerpt
 from tl2npu.report.html.ledger import proof
 from tl2npu.report.html.markup import badge, code, code_link, e, message
 from tl2npu.report.hunks import unified
-from tl2npu.report.model import DISPOSITIONS, Entry, Finding, Report, counted
+from tl2npu.report.model import Entry, Finding, Report, counted
 from tl2npu.report.text import reason_beside
-from tl2npu.results import Diagnostic, KernelResult
+from tl2npu.results import VERDICTS, Diagnostic, KernelResult
 
 
 def places(report: Report) -> dict[str, str]:
@@ -26,8 +26,8 @@ def files(report: Report, anchors: Mapping[str, str], known: Set[str]) -> str:
 
 
 def _file(entry: Entry, anchor: str, known: Set[str]) -> str:
-    found = Counter[str](kernel.disposition for kernel in entry.kernels)
-    facts = [f"{found[name]} {name}" for name in DISPOSITIONS if found[name]]
+    found = Counter[str](kernel.verdict for kernel in entry.kernels)
+    facts = [f"{found[name]} {name}" for name in VERDICTS if found[name]]
     facts += [counted(len(entry.findings), "finding")] if entry.findings else []
     facts += [_size(entry)] if entry.hunks else []
     facts += ["failed"] if entry.error is not None else []
@@ -55,7 +55,7 @@ def _kernel(entry: Entry, kernel: KernelResult) -> str:
     why = reason_beside(kernel, entry.findings_of(kernel))
     reason = f": {message(why)}" if why else ""
     verified = f"; {proof(kernel.verified)}" if kernel.rewritten else ""
-    return f"<li>{code(kernel.name)}, {_line(kernel)}: {badge(kernel.disposition)} {form}{reason}{verified}</li>"
+    return f"<li>{code(kernel.name)}, {_line(kernel)}: {badge(kernel.verdict)} {form}{reason}{verified}</li>"
 
 
 def _line(item: KernelResult | Diagnostic) -> str:

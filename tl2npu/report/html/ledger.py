@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.html.markup import badge, code_link, e, long_code
-from tl2npu.report.model import DISPOSITIONS, Entry, Report, place
-from tl2npu.results import KernelResult, Verified
+from tl2npu.report.model import Entry, Report, place
+from tl2npu.results import VERDICTS, KernelResult, Verified
 
 _SHOWN = 4  # codes of a kernel; more stand behind a click
 _COLUMNS = ("Kernel", "File", "Form", "Outcome", "Effort", "Codes", "Verified by")
@@ -35,8 +35,8 @@ def ledger(report: Report, places: Mapping[str, str], known: Set[str]) -> str:
 
 def _controls(kernels: list[tuple[Entry, KernelResult]]) -> str:
     styles = sorted({kernel.source for _, kernel in kernels})
-    found = {kernel.disposition for _, kernel in kernels}
-    dispositions = [name for name in DISPOSITIONS if name in found]
+    found = {kernel.verdict for _, kernel in kernels}
+    dispositions = [name for name in VERDICTS if name in found]
     return f"""<form class="controls" hidden role="search" aria-label="Filter kernels">
 <label>Name, path or code <input type="search" name="text" autocomplete="off"></label>
 <label>Outcome <select name="disposition"><option value="">all</option>{_options(dispositions)}</select></label>
@@ -57,11 +57,11 @@ def _row(entry: Entry, kernel: KernelResult, anchor: str | None, known: Set[str]
     name = name if anchor is None else f'<a href="#{anchor}">{name}</a>'
     form = kernel.source if kernel.target == "none" else f"{kernel.source} → {kernel.target}"
     verified = "" if not kernel.rewritten else "no" if kernel.verified is None else "yes"
-    order = DISPOSITIONS.index(kernel.disposition)
+    order = VERDICTS.index(kernel.verdict)
     cells = [
         (_COLUMNS[1], "", long_code(place(entry.path, kernel))),
         (_COLUMNS[2], "", e(form)),
-        (_COLUMNS[3], f' data-key="{order}"', badge(kernel.disposition)),
+        (_COLUMNS[3], f' data-key="{order}"', badge(kernel.verdict)),
         (
             _COLUMNS[4],
             f' data-key="{work.minutes}"',
@@ -71,7 +71,7 @@ def _row(entry: Entry, kernel: KernelResult, anchor: str | None, known: Set[str]
         (_COLUMNS[6], f' data-key="{verified}"', proof(kernel.verified) if kernel.rewritten else ""),
     ]
     rest = "".join(f'<td role="cell" data-label="{label}"{key}>{text}</td>' for label, key, text in cells)
-    about = f'data-disposition="{e(kernel.disposition)}" data-style="{e(kernel.source)}" data-verified="{verified}"'
+    about = f'data-disposition="{e(kernel.verdict)}" data-style="{e(kernel.source)}" data-verified="{verified}"'
     return f'<tr role="row" {about}><th role="rowheader" scope="row">{name}</th>{rest}</tr>'
 
 

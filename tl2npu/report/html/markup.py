@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from html import escape
 
 from tl2npu.report.escape import visible
+from tl2npu.results import WITH_ERRORS
 
 _INLINE = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\([^)\s]+\)|\*([^*\s](?:[^*]*[^*\s])?)\*")
+_MARKS = {"migrated": "✓", "partial": "◐", "refused": "✕", "unchanged": "="}
 _ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 
 
@@ -38,10 +40,15 @@ def code_link(code: str, known: bool) -> str:
     return f'<a href="#{e(code)}">{e(code)}</a>' if known else e(code)
 
 
-def badge(disposition: str) -> str:
-    """A disposition: a mark, a word and a colour."""
-    mark = {"migrated": "✓", "partial": "◐", "refused": "✕", "unchanged": "="}.get(disposition, "?")
-    return f'<span class="badge {e(disposition)}"><span aria-hidden="true">{mark}</span> {e(disposition)}</span>'
+def badge(verdict: str) -> str:
+    """A verdict: a mark, a word and a colour."""
+    mark = "!" if WITH_ERRORS in verdict else _MARKS.get(verdict, "?")
+    return f'<span class="badge {css_class(verdict)}"><span aria-hidden="true">{mark}</span> {e(verdict)}</span>'
+
+
+def css_class(verdict: str) -> str:
+    """That of its colour."""
+    return "errors" if WITH_ERRORS in verdict else e(verdict)
 
 
 def prose(text: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 
 from tl2npu.report.effort import duration, effort
-from tl2npu.report.html.markup import badge, code_link, e
-from tl2npu.report.model import DISPOSITIONS, SEVERITIES, Entry, Report
-from tl2npu.results import KernelResult
+from tl2npu.report.html.markup import badge, code_link, css_class, e
+from tl2npu.report.model import SEVERITIES, Entry, Report
+from tl2npu.results import VERDICTS, WITH_ERRORS, KernelResult
 from tl2npu.rules import Rule
 
 _TOP = 15
@@ -23,8 +23,8 @@ def overview(report: Report) -> str:
             + [("kernels", f"{sum(1 for _ in report.kernels()):,}"), ("files", f"{len(report.entries):,}")]
             + _failures(report)
         )
-    found = report.dispositions
-    tiles = [(badge(name), f"{found[name]:,}") for name in DISPOSITIONS]
+    found = report.verdicts
+    tiles = [(badge(name), f"{found[name]:,}") for name in _shown(report)]
     tiles.append(("effort left", duration(sum(effort(*pair).minutes for pair in report.kernels()))))
     tiles.append(("files changed" if report.run.written else "files that would change", f"{report.changed:,}"))
     return _tiles(tiles + _failures(report)) + _bar(found)
@@ -41,15 +41,16 @@ def _failures(report: Report) -> list[tuple[str, str]]:
 
 def _bar(found: Mapping[str, int]) -> str:
     """Only a picture of the numbers above it, so it is hidden from those who do not see it."""
-    total = sum(found[name] for name in DISPOSITIONS)
+    total = sum(found.values())
     if not total:
         return ""
     at = 0.0
     parts = []
-    for name in DISPOSITIONS:
+    for name in VERDICTS:
         width = _BAR * found[name] / total
         if width:
-            parts.append(f'<rect class="{name}" x="{at:.2f}" width="{max(width - 0.3, 0.1):.2f}" height="3"/>')
+            kind, shown = css_class(name), max(width - 0.3, 0.1)
+            parts.append(f'<rect class="{kind}" x="{at:.2f}" width="{shown:.2f}" height="3"/>')
         at += width
     return f'<svg class="bar" viewBox="0 0 100 3" preserveAspectRatio="none" aria-hidden="true">{"".join(parts)}</svg>'
 
@@ -62,22 +63,28 @@ def by_style(report: Report) -> str:
     if not groups:
         return ""
     head = "".join(
-        f'<th scope="col" class="n">{name}</th>' for name in (*DISPOSITIONS, "kernels", "verified", "effort")
+        f'<th scope="col" class="n">{name}</th>' for name in (*_shown(report), "kernels", "verified", "effort")
     )
-    rows = [_style_row(e(style), pairs, "th") for style, pairs in sorted(groups.items())]
-    total = _style_row("all", list(report.kernels()), "th")
+    rows = [_style_row(e(style), pairs, _shown(report)) for style, pairs in sorted(groups.items())]
+    total = _style_row("all", list(report.kernels()), _shown(report))
     return f"""<table class="figures"><caption>Outcomes by source style</caption>
 <thead><tr><th scope="col">Style</th>{head}</tr></thead>
 <tbody>{"".join(rows)}</tbody><tfoot>{total}</tfoot></table>"""
 
 
-def _style_row(name: str, pairs: list[tuple[Entry, KernelResult]], tag: str) -> str:
-    found = Counter[str](kernel.disposition for _, kernel in pairs)
+def _shown(report: Report) -> list[str]:
+    """The verdicts that are counted: those with errors only where there are some."""
+    found = report.verdicts
+    return [name for name in VERDICTS if found[name] or WITH_ERRORS not in name]
+
+
+def _style_row(name: str, pairs: list[tuple[Entry, KernelResult]], shown: Sequence[str]) -> str:
+    found = Counter[str](kernel.verdict for _, kernel in pairs)
     verified = sum(kernel.verified is not None for _, kernel in pairs)
     minutes = sum(effort(*pair).minutes for pair in pairs)
-    numbers = [*(f"{found[name]:,}" for name in DISPOSITIONS), f"{len(pairs):,}", f"{verified:,}", duration(minutes)]
+    numbers = [*(f"{found[name]:,}" for name in shown), f"{len(pairs):,}", f"{verified:,}", duration(minutes)]
     cells = "".join(f'<td class="n">{number}</td>' for number in numbers)
-    return f'<tr><{tag} scope="row">{name}</{tag}>{cells}</tr>'
+    return f'<tr><th scope="row">{name}</th>{cells}</tr>'
 
 
 def top_codes(report: Report, rules: Mapping[str, Rule], known: Set[str]) -> str:

@@ -63,7 +63,7 @@ def check(runner: WatchedRunner, device: Device) -> Iterator[Hazard]:
                 name = MEMORIES[memory]
                 text = f"{name} holds {limit} bytes on {device.name}, the kernel needs {need}"
                 if largest is not None:
-                    text += f" (the largest buffer is {largest.buffer.name}: {largest.size})"
+                    text += f" for its own buffers (the largest is {largest.buffer.name}: {largest.size})"
                 else:
                     text += f" for the operands of gemm_v0 at {site}"
                 party = Party(site, "Alloc", core, 0)

@@ -5,7 +5,7 @@ stored. So a read of unwritten elements is not reported at once if the operator 
 depend on them become undefined, and the report comes when undefined data decides something (a scalar, a product or
 reduction that mixes it into every element) or is left in an output. A computing operator whose whole operand is
 unwritten is reported where it stands, unless a condition switched off every element of what should have written it,
-as in the last rows of a tail; a copy hands the gap on.
+or a load began behind the end of its tensor, as in the last rows of a tail; a copy hands the gap on.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
             report.uninitialised(access, gap)
             continue
         total = total | mask
+        cells.state.passed_by = cells.state.passed_by or gap.cells.state.passed_by
         access.observer.origins.setdefault(event, (gap.source(), access.party(gap.site, "Read", gap.pipe), gap.cells))
     if not np.any(total):
         return
@@ -94,8 +95,13 @@ def _mapped(gap: Gap, extent: tuple[int, ...]) -> Any:
         return _product(step.operands.get(gap.number), mask, extent)
     mask = np.squeeze(mask) if mask.ndim > 1 else mask
     kept = tuple(n for n in extent if n != 1)
+    count = int(np.prod(kept, dtype=np.int64))
     if mask.shape == kept:
         return mask.reshape(extent)
+    if step.operator in _BITS and mask.size == 8 * count:  # a byte of a mask for eight elements
+        return mask.reshape(-1, 8).any(axis=-1).reshape(extent)
+    if step.operator in _BITS and 8 * mask.size == count:
+        return np.repeat(mask.reshape(-1), 8).reshape(extent)
     if mask.ndim == len(kept) - 1:  # a row or column vector spread over a tile
         for axis in reversed(range(len(kept))):
             if mask.shape == tuple(n for a, n in enumerate(kept) if a != axis):
@@ -104,9 +110,12 @@ def _mapped(gap: Gap, extent: tuple[int, ...]) -> Any:
         for axis in reversed(range(mask.ndim)):
             if kept == tuple(n for a, n in enumerate(mask.shape) if a != axis):
                 return mask.any(axis=axis).reshape(extent)
-    if mask.size == int(np.prod(kept, dtype=np.int64)):
+    if mask.size == count:
         return mask.reshape(extent)
     return None
+
+
+_BITS = ("tile.compare", "tile.select")
 
 
 def _product(operand: tuple[str, bool] | None, mask: np.ndarray, extent: tuple[int, ...]) -> Any:

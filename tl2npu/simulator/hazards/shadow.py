@@ -100,4 +100,5 @@ class State:
         self.twin: Layer | None = None
         self.tainted = False
         self.passed_by = False
-        """A statement that writes some elements, by a condition, had none to write: the gaps are meant."""
+        """A statement that writes some elements, by a condition or as far as a tensor goes, had none to write, or what
+        is here was made of such a buffer: the gaps are meant."""

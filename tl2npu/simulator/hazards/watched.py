@@ -233,7 +233,7 @@ class Watched(Access):
         if kind == "r":
             self._read(cells, key, full, site, number)
         elif kind == "w":
-            if isinstance(key, tuple) and any(np.size(index) == 0 for index in key if not isinstance(index, slice)):
+            if isinstance(key, tuple) and any(map(_is_empty, key)):
                 cells.state.passed_by = True
             self._write(cells, key, full, site, array, False)
         elif kind == "rw":
@@ -492,3 +492,10 @@ def _bits_equal(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     return np.asarray(np.ascontiguousarray(before).view(kind) == np.ascontiguousarray(after).view(kind)).reshape(
         before.shape
     )
+
+
+def _is_empty(index: Any) -> bool:
+    """Whether an index along an axis takes nothing, as of a load that begins behind the end of its tensor."""
+    if isinstance(index, slice):
+        return index.start is not None and index.stop is not None and index.stop <= index.start
+    return np.size(index) == 0

@@ -137,6 +137,7 @@ class _Deviations(Copier):
             return [self.copy(stmt)]
         if stmt.name == "copy":
             _check_rows(stmt)
+            _check_vector(stmt)
         for ub, gm in (("src", "dst"), ("dst", "src")):
             tile, tensor = stmt.args.get(ub), stmt.args.get(gm)
             if not isinstance(tile, Region) or not isinstance(tensor, (Region, Load)):
@@ -181,6 +182,23 @@ def _check_rows(stmt: Op) -> None:
             f"{pairs[1][1]} elements of {dst.buffer.name}: only the rows of the source are moved",
             stmt.site,
         )
+
+
+def _check_vector(stmt: Op) -> None:
+    """Raises SimulatorError for several rows of a tensor and a vector, which gets gaps between them (common.h:197)."""
+    sides = [side for side in (stmt.args.get("src"), stmt.args.get("dst")) if isinstance(side, Region)]
+    tensors = [side for side in sides if side.buffer.memory == "global" and side.buffer.ndim > 1]
+    vectors = [side for side in sides if side.buffer.memory == "ub" and _is_row(side)]
+    if tensors and vectors and isinstance(tensors[0].extents[-2], int) and tensors[0].extents[-2] > 1:
+        raise SimulatorError(
+            f"a copy between {tensors[0].extents[-2]} rows of {tensors[0].buffer.name} and the vector "
+            f"{vectors[0].buffer.name}: each row begins a block of 32 bytes",
+            stmt.site,
+        )
+
+
+def _is_row(side: Region) -> bool:
+    return all(isinstance(extent, int) and extent == 1 for extent in side.extents[:-1])
 
 
 _SCALAR_FORMS = {f"tile.{name}" for name in ("add", "sub", "mul", "div", "max", "min", "compare")}

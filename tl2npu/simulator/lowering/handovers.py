@@ -183,12 +183,19 @@ def _reads(stmt: Stmt, target: Buffer) -> bool:
 
 
 def _for_every_turn(body: list[Stmt], handover: HandOver, back: Op) -> None:
-    """The author's place: as often as the copy is made, outside of the loops that only the reader is in."""
+    """The author's place: as often as the copy is made, outside of the loops that only the reader is in.
+
+    The text order of the two cores is no order in time, so a reader may stand in front of the copy; but not where the
+    tile holds something else by then.
+    """
     writer = path(body, handover.stmt)
     made = loops(writer)
     levels = {turns(made[:depth]) for depth in range(len(made) + 1)}
     around = {id(p.stmt) for p in writer[:-1]}
-    for stmt in statements(body):
+    everything = list(statements(body))
+    at = next(n for n, stmt in enumerate(everything) if stmt is handover.stmt)
+    held = any(_writes(stmt, handover.target) for stmt in everything[:at])
+    for stmt in everything[at + 1 :] if held else everything:
         if (
             stmt is handover.stmt
             or not isinstance(stmt, (Op, Store, Parallel, If))
@@ -208,6 +215,15 @@ def _for_every_turn(body: list[Stmt], handover: HandOver, back: Op) -> None:
             place = following
         insert_before(place, [back])
         return
+
+
+def _writes(stmt: Stmt, target: Buffer) -> bool:
+    """Whether the statement itself writes the buffer."""
+    if not isinstance(stmt, Op):
+        return isinstance(stmt, Store) and stmt.buffer is target
+    known = OPERATORS.get(stmt.name)
+    params = [(known.param(name), value) for name, value in stmt.args.items()] if known is not None else []
+    return any(param is not None and "w" in param.mask and buffer_of(value) is target for param, value in params)
 
 
 def _own_read(stmt: Stmt, target: Buffer) -> bool:

@@ -77,7 +77,8 @@ def _named(kind: str) -> Callable[..., None]:
 
 
 for _kind in (*_KINDS, *_BITS):
-    semantics(f"reduce_{_kind}", reads="buffer out", writes="out", gpu=True)(_named(_kind))
+    _reads = "buffer" if _kind == "abssum" else "buffer out"  # it has no `clear`: what was there never counts
+    semantics(f"reduce_{_kind}", reads=_reads, writes="out", gpu=True)(_named(_kind))
 
 
 @semantics("reduce", reads="buffer out", writes="out", gpu=True)

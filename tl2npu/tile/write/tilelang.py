@@ -31,7 +31,7 @@ def factory(
 ) -> str:
     """The text of ``@tilelang.jit`` factory and prim_func; it wants ``tilelang`` and ``tilelang.language as T``.
 
-    ``defaults``: sizes and scalars with a default. ``comments``: line of the input -> comment lines that stand above
+    ``defaults``: sizes and constants with a default. ``comments``: line of the input -> comment lines that stand above
     what becomes of it.
     """
     return _Writer(kernel, comments).text(defaults, doc)
@@ -42,7 +42,7 @@ class _Writer:
         self.kernel = kernel
         self.buffers = kernel.buffers
         self.comments = dict(comments)
-        taken = {*kernel.sizes, *self.buffers, *kernel.launch.names}
+        taken = {*kernel.sizes, *kernel.scalars, *self.buffers, *kernel.launch.names}
         taken |= {stmt.name for stmt in kernel.body if isinstance(stmt, Let)}
         self.axes = tuple(name if name not in taken else f"{name}{name}" for name in _AXES)
         self.names = {f"@{number}": name for number, name in enumerate(self.axes)}
@@ -61,6 +61,8 @@ class _Writer:
         self.put(1, "def main(")
         for param in kernel.params:
             self.put(2, f'{param.name}: T.Tensor({_shape(param.shape)}, "{param.dtype}"),')
+        for scalar in kernel.scalars:
+            self.put(2, f"{scalar}: T.float32,")
         self.put(1, "):")
         grid = ", ".join(integer(extent) for extent in kernel.launch.grid)
         names = kernel.launch.names

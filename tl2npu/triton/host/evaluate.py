@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from tl2npu.triton.host.decorators import one_expression
 from tl2npu.triton.host.expressions import HostExpressions, optional
-from tl2npu.triton.host.torch_names import DTYPES, OWN, annotated, assigned, dtype_of, is_float, is_part
+from tl2npu.triton.host.methods import applied
+from tl2npu.triton.host.torch_names import DTYPES, annotated, assigned, dtype_of, is_float, is_part
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Tensor, Unknown
 from tl2npu.triton.host.variants import normal
 
@@ -21,8 +22,9 @@ class Host(HostExpressions):
         assert self.function is not None
         args = self.function.args
         if self.function.name == "backward":
-            self.evidence.gradients |= {(self.function.lineno, arg.arg) for arg in args.args[1:]}
-            for arg, value in zip(args.args[1:], self.evidence.returned.get(self.owner, ()), strict=False):
+            gradients = args.args[applied(self.function, self.owner, self.functions) :]
+            self.evidence.gradients |= {(self.function.lineno, arg.arg) for arg in gradients}
+            for arg, value in zip(gradients, self.evidence.returned.get(self.owner, ()), strict=False):
                 if isinstance(value, Tensor) and value.shape is not None:
                     self.evidence.tensors[self.function.lineno, arg.arg] = [(len(value.shape), value.dtype)]
         defaults = dict(zip(reversed([a.arg for a in args.args]), reversed(args.defaults), strict=False))
@@ -99,9 +101,7 @@ class Host(HostExpressions):
     def never(self, name: str) -> bool:
         """True for a parameter that no call of the file is seen to pass, of a function that can be called by name."""
         assert self.function is not None
-        first = self.function.args.args[:1]
-        known = not (first and first[0].arg in OWN)
-        return known and (self.function.lineno, name) not in self.evidence.passed
+        return not self.owner and (self.function.lineno, name) not in self.evidence.passed
 
     # statements ---------------------------------------------------------------------------------------------------
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.triton.host.evidence import Call, Evidence
+from tl2npu.triton.host.methods import applied, bound
 from tl2npu.triton.host.tensors import HostTensors
 from tl2npu.triton.host.torch_names import (
     DTYPES,
     LIKE,
     MAKERS,
-    OWN,
     SAME,
     SAME_MORE,
     assigned,
@@ -89,7 +89,11 @@ class HostExpressions(HostTensors):
     @property
     def owner(self) -> str:
         """The class whose method the function is; empty without."""
-        names = (name for name, node in self.functions.items() if node is self.function)
+        return self.class_of(self.function)
+
+    def class_of(self, function: ast.FunctionDef | None) -> str:
+        """The class whose method a function is; empty without."""
+        names = (name for name, node in self.functions.items() if node is function)
         return next((name.rpartition(".")[0] for name in names if "." in name), "")
 
     def same(self, value: HostValue, name: str) -> HostValue:
@@ -237,7 +241,7 @@ class HostExpressions(HostTensors):
             return Int(-value.value)
         if isinstance(node.op, ast.USub) and isinstance(value, float):
             return -value
-        return Unknown(ast.unparse(node), is_float(node))
+        return Unknown(ast.unparse(node), is_float(node) or (isinstance(value, Unknown) and value.number))
 
     def on_BinOp(self, node: ast.BinOp) -> HostValue:
         one, other = self.eval(node.left), self.eval(node.right)
@@ -248,7 +252,8 @@ class HostExpressions(HostTensors):
             shapes = {item.shape for item in same}
             return Tensor(text, same[0].shape if len(shapes) == 1 else None, same[0].dtype)
         if left is None or right is None or isinstance(node.op, (ast.Div, ast.Pow)):
-            return Unknown(text, is_float(node))
+            floats = (isinstance(v, float) or (isinstance(v, Unknown) and v.number) for v in (one, other))
+            return Unknown(text, is_float(node) or any(floats))
         match node.op:
             case ast.Add():
                 return Int(left + right)
@@ -402,7 +407,7 @@ class HostExpressions(HostTensors):
         if function is None or not all(isinstance(self.eval(arg), tuple) for arg in stars):
             return
         params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-        params = params[1:] if params[:1] and params[0] in OWN else params
+        params = params[self.unpassed(node.func, function) :]
         if all(word.arg is not None for word in node.keywords):
             given = {**dict(zip(params, args, strict=False)), **{word: words[word] for word in words if word}}
             place = node.lineno, node.col_offset, *sorted(self.types.items())
@@ -442,6 +447,13 @@ class HostExpressions(HostTensors):
             text = ast.unparse(func)
             names = [text, f"{text}.__init__"]
         return next((self.functions[name] for name in names if name in self.functions), None)
+
+    def unpassed(self, func: ast.expr, function: ast.FunctionDef) -> int:
+        """How many first parameters of a function a call by this name does not give."""
+        owner, text = self.class_of(function), ast.unparse(func)
+        if function.name == "forward" and text in self.functions and text.rpartition(".")[2] != "forward":
+            return applied(function, owner, self.functions)  # `Class.apply`, or a name for it
+        return bound(function, owner, instance=text not in self.functions)
 
     def shown(self, function: ast.FunctionDef, given: Mapping[str, HostValue]) -> Call:
         """What a call shows of the parameters of a function."""

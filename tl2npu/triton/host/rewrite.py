@@ -13,6 +13,7 @@ from tl2npu.tile.ir import Kernel, statements, writes
 from tl2npu.triton.host.binding import Binding
 from tl2npu.triton.host.held import Unneeded
 from tl2npu.triton.host.spelling import Spelling
+from tl2npu.triton.host.torch_names import is_float
 from tl2npu.triton.refused import Refused
 
 _HOST = ("cdiv", "next_power_of_2")
@@ -112,7 +113,14 @@ def call(launched: Launched) -> str:
             tensors.append(f"{_atom(text)}.view({', '.join(['-1', *extents[1:]])})[: {extents[0]}]")
         else:
             tensors.append(f"{_atom(text)}.view({', '.join(extents)})")
-    return f"{kernel.name}({', '.join(sizes)})({', '.join(tensors)})"
+    scalars = [_float(binding.arguments[name]) for name in kernel.scalars]
+    return f"{kernel.name}({', '.join(sizes)})({', '.join((*tensors, *scalars))})"
+
+
+def _float(text: str) -> str:
+    """A number as the runtime passes one: it takes an ``int`` for an address or a whole number, whatever the parameter
+    is (``cython_wrapper.pyx`` at 95acbd7f)."""
+    return text if is_float(ast.parse(text, mode="eval").body) else f"float({text})"
 
 
 def copies(launched: Launched) -> dict[str, str]:

@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import launches_by_name
 from tl2npu.triton.host.hints import without_hints
 from tl2npu.triton.host.whiles import with_counted_loops
+from tl2npu.triton.host.wrapped import as_decorators, is_jit, own_names, plain_decorators, unread
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
 
@@ -31,7 +32,8 @@ _MODULES = ("triton", "math", "torch", "numpy", *{name.split(".")[0] for name in
 class TritonFile:
     """A parsed file. ``jitted``: its ``triton.jit`` functions; ``kernels``: those launched or reading program ids;
     ``hints``: by kernel, the lines and texts of hints that are left out; ``twice``: names of more than one function;
-    ``chosen``: ``if`` statements in place of launches of one of two kernels.
+    ``chosen``: ``if`` statements in place of launches of one of two kernels. ``made``: by kernel, the statement that
+    makes it one, where that is no decorator.
     """
 
     tree: ast.Module
@@ -43,6 +45,12 @@ class TritonFile:
     hints: dict[str, list[tuple[int, str]]]
     twice: frozenset[str] = frozenset()
     chosen: tuple[ast.If, ...] = ()
+    made: Mapping[str, ast.Assign] = field(default_factory=dict)
+
+    @property
+    def unread(self) -> list[ast.FunctionDef]:
+        """Functions that run as kernels in a way that is not read."""
+        return list(unread(self.tree, self.source.aliases))
 
     @cached_property
     def rebound(self) -> frozenset[str]:
@@ -91,10 +99,14 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     """
     tree = ast.parse(text)
     aliases = dict(_aliases(tree))
+    values = dict(_set_once(tree))
+    aliases = {**dict(own_names(values, aliases)), **aliases}
+    made = as_decorators(tree, aliases)
+    plain_decorators(tree, aliases)
     jitted = {
         node.name: node
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and any(_is_jit(item, aliases) for item in node.decorator_list)
+        if isinstance(node, ast.FunctionDef) and any(is_jit(item, aliases) for item in node.decorator_list)
     }
     chosen = tuple(launches_by_name(tree, jitted))
     hints = {name: without_hints(node, aliases) for name, node in jitted.items()}
@@ -106,15 +118,13 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name)
     }
     kernels = {name: node for name, node in jitted.items() if name in launched or _reads_program(node)}
-    values = dict(_set_once(tree))
-    aliases = {**dict(_own_names(values, aliases)), **aliases}
     counted = Counter(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in jitted)
     twice = frozenset(name for name, count in counted.items() if count > 1)
     known = {name: node for name, node in jitted.items() if name not in twice}
     source = Source(known, dict(_constants(values)), aliases)
     if path is not None and symbols is not None and jitted:
         source = _with_imports(source, path, symbols, {})
-    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice, chosen)
+    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice, chosen, made)
 
 
 def _with_imports(source: Source, path: Path, symbols: Symbols, read: dict[Path, Source | None]) -> Source:
@@ -162,21 +172,6 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
             known = REEXPORTS.get(node.module, {})
             for alias in node.names:
                 yield alias.asname or alias.name, known.get(alias.name, f"{node.module}.{alias.name}")
-
-
-def _own_names(values: Mapping[str, ast.expr], aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Names that the module gives to what it imports: ``pow = libdevice.pow``."""
-    for name, node in values.items():
-        first, _, rest = ast.unparse(node).partition(".") if isinstance(node, ast.Attribute) else ("", "", "")
-        if first in aliases:
-            yield name, triton_name(f"{aliases[first]}.{rest}")
-
-
-def _is_jit(node: ast.expr, aliases: dict[str, str]) -> bool:
-    func = node.func if isinstance(node, ast.Call) else node
-    first, _, rest = ast.unparse(func).partition(".")
-    path = triton_name(f"{aliases.get(first, first)}.{rest}".rstrip("."))
-    return path in ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
 
 
 def _reads_program(node: ast.FunctionDef) -> bool:

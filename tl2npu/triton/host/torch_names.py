@@ -48,9 +48,6 @@ TURNED = frozenset(
 )
 """Methods that change the shape or the strides of the tensor itself."""
 
-OWN = frozenset({"ctx", "self", "cls"})
-"""First parameters of methods, which no call passes."""
-
 
 def literal_shape(node: ast.expr) -> Shape | None:
     """The shape of a nested list."""

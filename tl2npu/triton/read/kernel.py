@@ -10,7 +10,7 @@ from tl2npu.kernel.symbolic import Opaque as Wrapped
 from tl2npu.tile.axes import Axes
 from tl2npu.tile.expr import Index, axis_of
 from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements
-from tl2npu.tile.names import names, numbers
+from tl2npu.tile.names import names, numbers, run_time_scalars
 from tl2npu.tile.narrow import with_narrow_tiles
 from tl2npu.tile.operands import with_whole_operands
 from tl2npu.tile.orientation import Crossed, with_straight_tiles
@@ -108,8 +108,10 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     inner = {stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)}
     inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}
     free = {name for name in names(kernel) if axis_of(name) is None} - inner - set(kernel.launch.names)
+    scalars = tuple(name for name in params if name in free & run_time_scalars(kernel) - spec.numbers.keys())
+    free -= set(scalars)
     order = [name for name in params if name in free] + sorted(free - set(params))
-    return with_narrow_tiles(replace(kernel, sizes=tuple(order)))
+    return with_narrow_tiles(replace(kernel, sizes=tuple(order), scalars=scalars))
 
 
 def _undivided(one: Sym, other: Sym) -> tuple[Sym, Sym]:
@@ -175,4 +177,4 @@ def _with_scopes(kernel: Kernel) -> Kernel:
         Buffer(tile.name, tile.shape, tile.dtype, "shared" if tile.name in shared - products else "fragment")
         for tile in kernel.tiles
     )
-    return Kernel(kernel.name, kernel.sizes, kernel.params, kernel.launch, tiles, kernel.body)
+    return replace(kernel, tiles=tiles)

@@ -103,7 +103,7 @@ def sliced_column(operand: Operand) -> Column | None:
     wide = [number for number in sliced if dims[number].extent != one]
     shape = operand.buffer.shape
     known = len(dims) == len(shape)
-    if len(wide) != 1 or wide[0] == len(dims) - 1 or (known and shape[-1] == one):
+    if len(wide) != 1 or wide[0] == len(dims) - 1:
         return None
     axis = dims[wide[0]]
     assert isinstance(axis.node, cst.Slice)

@@ -14,7 +14,7 @@ from tl2npu.passes.gpu.elementwise import indices, integers
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, joined, number, show, with_args
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, cast, joined, number, show, with_args
 from tl2npu.passes.gpu.elementwise.work import factor_text
 
 if TYPE_CHECKING:
@@ -310,12 +310,19 @@ class _Select:
             kept = self.rest | left.buffers | right.buffers | {self.place.name}
             sign, left, right = integers.comparable(self.lowering, sign, left, right, kept)
             dtype = "float32"
+        left, right = self.as_data(left, dtype), self.as_data(right, dtype)
         free = self.is_free and self.place.dtype == dtype
         kept = self.rest | right.buffers | (frozenset() if free else {self.place.name})
         tile = self.lowering.tile_operand(left, self.place if free else None, kept)
         if right.kind == "number":
             return _Leaf(tile, sign, self.lowering.scalar(right, dtype), total)
         return _Leaf(tile, sign, self.lowering.tile_operand(right, None, kept | {tile, self.place.name}), total)
+
+    def as_data(self, side: Expr, dtype: str) -> Expr:
+        """Arithmetic on indices in the type of what it is compared with: exact, then rounded once as on a GPU."""
+        if side.kind == "number" or side.dtype or dtype in ("", "float32"):
+            return side
+        return cast(dtype, self.lowering.temporaries.dtype_text(dtype), replace(side, dtype="float32"))
 
     def of_indices(self, sign: str, left: Expr, right: Expr) -> _Leaf:
         terms = [*indices.terms(left, 1), *indices.terms(right, -1)]

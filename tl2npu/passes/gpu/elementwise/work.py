@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from functools import lru_cache
 
 import libcst as cst
 
@@ -10,6 +11,7 @@ from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Stmt, Store
+from tl2npu.kernel.simplified import is_left_a_number
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.nest import Nest
@@ -92,6 +94,8 @@ class Work:
         """A statement in the loops of the nest."""
         if form == "rows" and self.nest.rows is not None and self.nest.rows.extent.constant == 1:
             form = "flat"  # there is no loop over one row
+        if "[" in text.partition("=")[2] and is_left_a_number(_statement(text)):
+            form = "scalar"
         self.steps.append(InLoop(self.nest.names, self.nest.extents, text, form, self.stmt, kept))
 
     def line(self, text: str) -> None:
@@ -211,6 +215,13 @@ class Work:
         self.materialise(value, tile, rest)
         self.copy(tile.region, place.region)
         self.note("TL148")
+
+
+@lru_cache(maxsize=1024)
+def _statement(text: str) -> cst.CSTNode:
+    """The first simple statement of a text."""
+    line = cst.parse_module(text).body[0]
+    return line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
 
 
 def is_source(value: Expr, item: Put | None) -> bool:

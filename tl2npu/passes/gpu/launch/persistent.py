@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tl2npu.devices import DEVICES
+from tl2npu.devices import DEVICES, MOST_BLOCKS
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.blocks import asked_for
 from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.model import Alloc, Copy, Launch, Side
+from tl2npu.kernel.symbolic import Var
 from tl2npu.passes.gpu.launch.grid import is_outside
 from tl2npu.passes.gpu.launch.invariant import once
 from tl2npu.passes.job import Job
@@ -36,12 +38,58 @@ def loop_over_tasks(job: Job) -> None:
         _write(job, launch, str(cores))
         text = f"the number of blocks is known at run time only: wrote a persistent loop for {cores} cores"
         job.change("TL128", launch.node, text)
-    elif job.options.fixed_core and _has_more_tasks(job, launch, cores):
-        torch = job.file.names.spell("torch", launch.node)
-        asked = f'int({torch}.npu.get_device_properties("npu").cube_core_num)' if torch is not None else str(cores)
-        tasks = code(_grid(launch))
-        _write(job, launch, f"min({tasks}, {asked})" if not grid_at_run_time(job) else asked)
-        job.change("TL620", launch.node, f"wrote a loop over `{tasks}` tasks in a block for each core")
+        return
+    asked = _asked(job, launch)
+    most = max((tasks for tasks in asked if tasks is not None), default=0)
+    tasks, limit = code(_grid(launch)), f"a launch has at most {MOST_BLOCKS:,}"
+    unlimited = None in asked and most <= MOST_BLOCKS and _is_rows(job, launch)
+    if most > MOST_BLOCKS:
+        why = f"{most:,} blocks, and {limit}: "
+    elif unlimited:
+        why = f"no call limits the `{tasks}` blocks, and {limit}: "
+    elif job.options.fixed_core and (None in asked or most > cores):
+        why = ""
+    else:
+        return
+    if job.loops and _may_loop(job, launch):
+        _tell_and_write(job, launch, cores, why)
+    elif unlimited and is_outside(job, _grid(launch)):
+        job.note("TL620", launch.node, f"{why}wrote an assertion", "info", done=True)
+        constants.define(job, [f'assert {tasks} <= {MOST_BLOCKS}, "{limit} blocks"'])
+
+
+def _asked(job: Job, launch: Launch) -> list[int | None]:
+    """How many blocks each known call of the factory asks for."""
+    return asked_for(launch, (caller.values for caller in callers_of(job.file, job.located, shapes=True)))
+
+
+def limit(job: Job) -> None:
+    """The same for kernels that were written for an NPU, only where a known call asks for too many blocks."""
+    launch = job.kernel.launch
+    if launch is None or not job.loops or not launch.names or launch.names[0] == "_" or len(launch.grid) != 1:
+        return
+    most = max((tasks for tasks in _asked(job, launch) if tasks is not None), default=0)
+    if most > MOST_BLOCKS and _may_loop(job, launch):
+        cores = DEVICES[job.options.device].cube_cores or _USUAL_CORES
+        _tell_and_write(job, launch, cores, f"{most:,} blocks, and a launch has at most {MOST_BLOCKS:,}: ")
+
+
+def _tell_and_write(job: Job, launch: Launch, cores: int, why: str) -> None:
+    text = f"wrote a loop over `{code(_grid(launch))}` tasks in a block for each core"
+    if why:
+        job.note("TL620", launch.node, why + text, "info", done=True)
+    _write(job, launch, _blocks(job, launch, cores))
+    job.has_looped = True
+    job.change("TL620", launch.node, text)
+
+
+def _blocks(job: Job, launch: Launch, cores: int) -> str:
+    """How many blocks to launch: as many as the device has cores, and no more than there are tasks."""
+    if job.located.factory is None:
+        return str(cores)
+    torch = job.file.names.spell("torch", launch.node)
+    asked = f'int({torch}.npu.get_device_properties("npu").cube_core_num)' if torch is not None else str(cores)
+    return asked if grid_at_run_time(job) else f"min({code(_grid(launch))}, {asked})"
 
 
 def _grid(launch: Launch) -> cst.BaseExpression:
@@ -49,17 +97,21 @@ def _grid(launch: Launch) -> cst.BaseExpression:
     return grid
 
 
-def _has_more_tasks(job: Job, launch: Launch, cores: int) -> bool:
-    """A call of the factory may ask for more tasks than there are cores."""
-    node, factory = job.located.node, job.located.factory
-    if factory is None or job.file.names.resolve(cst.Name("min"), node) is not None:
+def _is_rows(job: Job, launch: Launch) -> bool:
+    """A block for each of the entries of an axis of a tensor: there are commonly more of them than blocks."""
+    grid = launch.grid[0]
+    extents = [extent for buffer in job.kernel.params for extent in buffer.shape]
+    return isinstance(grid.atom, Var) and grid in extents
+
+
+def _may_loop(job: Job, launch: Launch) -> bool:
+    """The number of blocks can be worked out beside the kernel, and no block leaves off in the middle."""
+    node = job.located.node
+    if job.file.names.resolve(cst.Name("min"), node) is not None:
         return False
     if any(type(inner) is cst.Return for inner in walk(launch.node.body)):
         return False
-    if not grid_at_run_time(job) and not is_outside(job, _grid(launch)):
-        return False
-    asked = [launch.grid[0].evaluate(caller.values) for caller in callers_of(job.file, job.located)]
-    return not asked or any(tasks is None or tasks > cores for tasks in asked)
+    return grid_at_run_time(job) or job.located.factory is None or is_outside(job, _grid(launch))
 
 
 def _write(job: Job, launch: Launch, cores: str) -> None:

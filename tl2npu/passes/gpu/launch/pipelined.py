@@ -11,10 +11,13 @@ import libcst as cst
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Side, children, walk
+from tl2npu.kernel.stages import count_of_statements
 from tl2npu.passes.gpu.launch import stages
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
+
+_FEWEST = 2
 
 
 def limit(job: Job) -> bool:
@@ -38,6 +41,8 @@ def limit(job: Job) -> bool:
 
 def _why_not(job: Job, loop: Loop) -> str | None:
     inside = list(walk(loop.body))
+    if count_of_statements(loop.body) < _FEWEST:
+        return "it has fewer than two statements"
     sides = {side_of(stmt) for stmt in inside if not children(stmt) and not isinstance(stmt, Let)}
     if Side.VECTOR in sides or Side.BOTH in sides:
         return "vector cores work in it"

@@ -1,0 +1,114 @@
+"""TL741, TL744, TL745: forms of arguments; verdicts are those of the compiler at 95acbd7f, a kernel for each line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kernel.test_scalar_types import kernel
+from tests.passes.gpu.stage import after
+from tl2npu.migration import check_text
+from tl2npu.options import Options
+from tl2npu.passes.plain import arguments
+
+TILES = ["v = T.alloc_ub((64,), 'float32')", "w = T.alloc_ub((64,), 'float32')"]
+TILES += ["i32 = T.alloc_ub((64, 64), 'int32')"]
+TILES += ["T.copy(A[0, 0:64], v)", "T.copy(A[1, 0:64], w)", "T.copy(I, i32)"]
+
+ACCEPTED = """
+T.tile.fill(buffer=v[32:64], value=0.0)
+T.tile.fill(v[:32], 0.0)
+T.tile.fill(v[32:], 0.0)
+T.tile.fill(v[:], 0.0)
+T.tile.add(dst=v[0:32], src0=v[32:64], src1=v[0:32])
+T.tile.add(v[:32], v[32:], v[:32])
+T.tile.exp(dst=t[2, 0:32], src0=t[3, 32:64])
+T.reduce_max(buffer=t[0:8, :], out=v[0:8], dim=-1)
+T.reduce_max(t[:8, :], v[:8], dim=-1)
+T.tile.broadcast(dst=t[0:8, :], src=v[0:8], axis=1)
+T.tile.clear(v[:32])
+T.tile.fill(v[:n], 0.0)
+T.tile.exp(t[n, :], t[n, :])
+T.copy(A[cid, n:n + 32], v[:32])
+T.copy(A[0, 0:n], v)
+T.copy(v, C[0, 0:n])
+T.copy(t[0:n, :], C[0:n, :])
+T.tile.atomic_add(C[cid * 8 : cid * 8 + 8, :], t[:8, :])
+T.tile.atomic_add(dst=C[0:8, 0:64], src=t[0:8, 0:64])
+T.tile.mul(t, t, v[3])
+T.tile.mul(t, t, A[cid, 0] * 2.0)
+T.tile.axpy(t, t, t[1, 3])
+T.tile.fill(v, t[1, 3])
+T.copy(A[2, :], v)
+T.copy(A[0:1, 0:64], v)
+""".strip().splitlines()
+REFUSED = {
+    "T.tile.fill(v[32:64], 0.0)": "TL744",
+    "T.tile.fill(v[0:64], 0.0)": "TL744",
+    "T.tile.fill(v[3:4], 0.0)": "TL744",
+    "T.tile.fill(t[2, 0:32], 0.0)": "TL744",
+    "T.tile.fill(t[2:6, :], 0.0)": "TL744",
+    "T.tile.add(v, v, v[0:64])": "TL744",
+    "T.reduce_max(t[0:8, :], v[0:8], dim=-1)": "TL744",
+    "T.tile.exp(v[0:64:1], w[0:64:1])": "TL744",
+    "T.tile.sort(t[0, :], v, 64)": "TL744",
+    "T.tile.createvecindex(v[:32], 0)": "TL744",
+    "T.tile.arith_progression(v[:32], 0, 1, 32)": "TL744",
+    "T.tile.select(t[:8, :], i32, t[:8, :], t[:8, :], 'VSEL_TENSOR_TENSOR_MODE')": "TL744",
+    "T.tile.transpose(t[:16, :], t)": "TL744",
+    "T.tile.topk(v[:32], w, 8, 64)": "TL744",
+    "T.tile.atomic_add(C[0, 0], t[0:8, :])": "TL744",
+    "T.tile.compare(i32, t, 2, 'GT')": "TL744",
+    "T.tile.mul(t, t, T.if_then_else(n > 0, 1.0, 2.0))": "TL744",
+    "T.tile.mul(t, t, n << 2)": "TL744",
+    "T.tile.mul(t, t, t[1, 3])": "TL745",
+    "T.tile.max(t, t, A[cid, n])": "TL745",
+    "T.copy(A[cid, 0:n], v[0:n])": "TL741",
+    "T.copy(v[0:n], C[0, 0:n])": "TL741",
+    "T.copy(A[0:64, 3], v)": "TL741",
+    "T.copy(A[:, 3:4], v)": "TL741",
+    "T.copy(v, C[0:64, 3])": "TL741",
+    "T.copy(A[0:8, 0:8], v)": "TL741",
+}
+
+
+def codes(line: str, text: str = "") -> set[str]:
+    found = check_text(text or kernel(*TILES, line), "k.py", Options()).diagnostics
+    return {d.code for d in found if d.severity == "error"} & {"TL741", "TL744", "TL745", "TL732"}
+
+
+@pytest.mark.parametrize("line", ACCEPTED)
+def test_accepted(line: str) -> None:
+    assert codes(line) == set()
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_refused(line: str) -> None:
+    assert codes(line) == {REFUSED[line]}
+
+
+def test_a_column_is_read_by_its_first_index() -> None:
+    lines = [*TILES, "s = T.alloc_ub((64, 1), 'float32')", "T.tile.fill(s, 1.0)"]
+    for index, expected in (("s[n, 0]", set()), ("s[0, n]", {"TL745"})):
+        assert codes("", kernel(*lines, f"T.tile.mul(v, v, {index})")) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("T.tile.fill(v[32:64], 0.0)", "T.tile.fill(v[32:], 0.0)"),
+        ("T.tile.fill(v[0 : 32], 0.0)", "T.tile.fill(v[:32], 0.0)"),
+        ("T.tile.fill(v[16:32], 0.0)", "T.tile.fill(buffer=v[16:32], value=0.0)"),
+        ("T.tile.exp(t[2, 0:64], t[3, 0:64])", "T.tile.exp(t[2, :], t[3, :])"),
+        ("T.tile.add(v, v, v[0:64])", "T.tile.add(v, v, v[:])"),
+        ("T.tile.add(v[:16], v[16:32], 1.0)", "T.tile.add(v[:16], src0=v[16:32], src1=1.0)"),
+        ("T.reduce_max(t[8:16, :], v[:8], 1)", "T.reduce_max(buffer=t[8:16, :], out=v[:8], dim=1)"),
+        ("T.tile.mul(t, t, t[1, 3])", "t_element = t[1, 3]\n            T.tile.mul(t, t, t_element)"),
+        ("T.tile.min(t, t, src1=A[cid, n])", "A_element = A[cid, n]\n            T.tile.min(t, t, src1=A_element)"),
+        ("T.tile.mul(t, t, v[3])", "T.tile.mul(t, t, v[3])"),
+    ],
+)  # fmt: skip
+def test_what_replaces_it(old: str, new: str) -> None:
+    text = after(kernel(*TILES, old), arguments.make_legal)
+    assert f"            {new}\n" in text
+    assert codes("", text) == set()
+    assert after(text, arguments.make_legal) == text

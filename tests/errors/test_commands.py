@@ -1,0 +1,92 @@
+"""``tl2npu rule --error`` and ``tl2npu explain-log``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.errors.test_log import DEVICE
+from tl2npu.cli import cli
+
+
+def call(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(cli, arguments, input=stdin)
+
+
+def test_a_code() -> None:
+    done = call("rule", "--error", "107000")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("cause: 107000 (runtime)\n")
+    assert "65,535" in done.stdout
+    assert "  rules:  TL954 many-blocks, TL881 symbolic-grid\n" in done.stdout
+    assert "tile-ai/tilelang-ascend#666" in done.stdout
+
+
+def test_a_symptom_says_that_it_is_one() -> None:
+    done = call("rule", "--error", "507015")
+    assert done.stdout.endswith("Nothing here says why it happened. The cause stands beside it in the log: "
+                                "`tl2npu explain-log FILE`.\n")  # fmt: skip
+
+
+def test_words_are_told_from_messages() -> None:
+    one, several = (call("rule", "--error", words).stdout for words in ("vec instruction align", "aicore exception"))
+    assert one.startswith("The message with these words:\n\ncause: ub-")
+    assert several.startswith("Messages with these words, the closest first:\n")
+
+
+def test_what_is_unknown() -> None:
+    for done in (call("rule", "--error", "zebra"), call("explain-log", "-", stdin="all is well\n")):
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr.startswith("nothing ")
+
+
+def test_usage() -> None:
+    for arguments in (["rule"], ["rule", "TL801", "--error", "x"], ["explain-log"], ["explain-log", "no-such-file"]):
+        assert call(*arguments).exit_code == 2
+
+
+def test_a_log(tmp_path: Path) -> None:
+    file = tmp_path / "plog.log"
+    file.write_text(DEVICE, encoding="utf-8")
+    done = call("explain-log", str(file))
+    assert done.exit_code == 0
+    assert done.stdout.startswith("line 5, 2 lines: cause: ub-out-of-bounds (AI core)\n")
+    assert "  bits:   62 of the error registers\n" in done.stdout
+    assert "\nline 1: symptom: 507035 (runtime): vector core exception\n" in done.stdout
+    assert call("explain-log", "-", stdin=DEVICE).stdout == done.stdout
+
+
+def test_a_log_of_symptoms() -> None:
+    done = call("explain-log", "-", stdin="x\nerror code is 507035\n")
+    assert done.stdout.startswith("line 2: symptom: 507035 (runtime)\n")
+    assert done.stdout.endswith("The cause stands in another log, or above.\n")
+
+
+def test_json() -> None:
+    told = json.loads(call("explain-log", "-", "--format", "json", stdin=DEVICE).stdout)
+    assert set(told) == {"version", "found", "similar", "skipped"}
+    first = told["found"][0]
+    assert (first["key"], first["kind"], first["layer"], first["line"], first["count"], first["bits"]) == (
+        "ub-out-of-bounds", "cause", "AI core", 5, 2, [62]
+    )  # fmt: skip
+    assert first["rules"][0] == {"code": "TL801", "name": "memory-capacity"}
+    assert json.loads(call("rule", "--error", "v_thread", "--format", "json").stdout)["similar"][0]["rules"]
+    nothing = call("explain-log", "-", "--format", "json", stdin="")
+    assert (nothing.exit_code, json.loads(nothing.stdout)["found"]) == (1, [])
+
+
+@pytest.mark.parametrize("arguments", [["rule", "--error", "507015"], ["explain-log", "-"]])
+def test_neither_parser_nor_simulator_is_imported(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom tl2npu.cli import cli\n"
+        f"try: cli({arguments!r})\n"
+        "except SystemExit: pass\n"
+        "assert not {'libcst', 'black', 'numpy'} & set(sys.modules)\nprint('quick')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input="error code is 507015", capture_output=True, text=True)
+    assert done.stdout.endswith("quick\n"), done.stderr

@@ -1,0 +1,32 @@
+"""How often the same work is done again for one kernel: ceilings, which may only go down.
+
+``python benchmarks/work.py PATH`` counts the same for any folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.work import KINDS, Work, work_of
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+CEILINGS = {  # the mean over the fixtures of a group, for each kernel
+    "gpu": (1.1, 0.1, 1.2, 12.1, 16.2, 36, 94, 0.5),
+    "workspace vid expert mma cube": (1.4, 0, 1.2, 6.1, 12, 8.7, 32, 1.3),
+    "npuir": (1, 0, 0.9, 7.2, 13, 20, 45, 1.1),
+}
+"""By group, in the order of :data:`KINDS`."""
+
+
+@pytest.mark.parametrize("groups", CEILINGS)
+def test_a_kernel_is_not_worked_on_more_often(groups: str) -> None:
+    total = Work()
+    for path in sorted(path for group in groups.split() for path in FIXTURES.glob(f"{group}/*/before.py")):
+        total.add(work_of(path.read_text(encoding="utf-8"), path))
+    assert total.kernels > 20
+    found = {kind: total.each(kind) for kind in KINDS}
+    above = {kind: found[kind] for kind, most in zip(KINDS, CEILINGS[groups], strict=True) if found[kind] > most}
+    assert not above, f"more than the ceilings {dict(zip(KINDS, CEILINGS[groups], strict=True))}"
+    assert found["model reads"] > 1, "nothing was counted"

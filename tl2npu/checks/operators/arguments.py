@@ -1,0 +1,72 @@
+"""TL744, TL745: arguments in a form that an operator does not take, and elements that it reads by their first index.
+
+The table is :mod:`tl2npu.dialects.ascend.arguments`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.ascend.arguments import FIRST_INDEX_ONLY, takes
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Op, Operand, Scalar
+from tl2npu.kernel.windows import form_of, reads_another
+
+_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.ATOMIC)
+_FLOATS_ONLY = frozenset({"tile.compare", "tile.select"})
+_BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift)
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """Findings about the arguments of every operator on tiles."""
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if not isinstance(stmt, Op) or stmt.op.kind not in _KINDS or not stmt.op.modes:
+            continue
+        for name, operand in stmt.operands:
+            found = _operand(stmt, name, operand)
+            if found is not None:
+                yield found
+        scalar = stmt.args.get("src1")
+        if isinstance(scalar, Scalar) and stmt.op.name in FIRST_INDEX_ONLY:
+            yield from _number(subject, stmt, scalar)
+
+
+def _operand(stmt: Op, name: str, operand: Operand) -> Finding | None:
+    param = stmt.op.param(name)
+    if param is None or not param.mask:
+        return None
+    scalar = param.scalar
+    form, shown = form_of(stmt.call, operand), code(operand.node)
+    if form == "element" and stmt.op.name in FIRST_INDEX_ONLY and reads_another(operand):
+        first = code(operand.dims[0].node) if operand.dims else ""
+        text = f"`T.{stmt.op.name}` reads `{shown}` by its first index only, as element `{first}` of the flat buffer"
+        return Finding("TL745", stmt.node, text)
+    if takes(stmt.op.name, name, form, scalar):
+        return None
+    if form == "lanes" and takes(stmt.op.name, name, "window", scalar):
+        text = f"`T.{stmt.op.name}` takes a slice with two bounds as a keyword only: `{name}={shown}`"
+    elif form == "element":
+        text = f"`T.{stmt.op.name}` takes tiles for `{name}`, not the single element `{shown}`"
+    else:
+        text = f"`T.{stmt.op.name}` takes whole tiles only for `{name}`, not `{shown}`"
+    return Finding("TL744", stmt.node, text)
+
+
+def _number(subject: Subject, stmt: Op, scalar: Scalar) -> Iterator[Finding]:
+    """Numbers of Python that are integers, where only floats are told from tiles; calls, which are taken for tiles."""
+    shown = code(scalar.node)
+    if stmt.op.name in _FLOATS_ONLY:
+        plain = scalar.node.expression if isinstance(scalar.node, cst.UnaryOperation) else scalar.node
+        if isinstance(plain, cst.Integer):
+            yield Finding("TL744", stmt.node, f"`T.{stmt.op.name}` takes no Python integer: write `{shown}` as a float")
+        return
+    resolved = subject.file.names.resolve(scalar.node.func) if isinstance(scalar.node, cst.Call) else ""
+    bits = isinstance(scalar.node, cst.BinaryOperation) and isinstance(scalar.node.operator, _BITS)
+    if scalar.sym.constant is None and (bits or resolved == "tilelang.language.if_then_else"):
+        text = f"`T.{stmt.op.name}` takes `{shown}` for a tile: compute it with other operators"
+        yield Finding("TL744", stmt.node, text)

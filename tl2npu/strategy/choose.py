@@ -1,0 +1,144 @@
+"""Which form a kernel takes: the first that the checks have nothing against, of those that suit its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tl2npu.checks import blocks
+from tl2npu.checks.subject import Finding
+from tl2npu.codes import ROW_SPLIT
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.model import Inlined
+from tl2npu.passes.gpu.launch import grid
+from tl2npu.passes.job import Job
+from tl2npu.passes.pipelines.traits import Traits
+from tl2npu.passes.plain import arguments, compared_types
+from tl2npu.strategy import memory, products, rows, turns
+from tl2npu.strategy.attempt import Attempt, Case, built, judged, without_text, written
+from tl2npu.suppress import Suppressions
+
+_OF_MACROS = frozenset({"TL310", "TL436", "TL903", "TL914"})
+"""Something stands in a macro: with the macro written out another reason is the true one."""
+
+TWO, ONE = "developer", "developer-threads1"
+
+
+def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
+    """The forms that were tried, up to the first one that can be proved; the last of them is to be taken."""
+    if not kind.is_rewritten or start.options.target == "npuir":
+        return _authors(Case(start, kind, suppressions))
+    tried = memory.best(Case(start, kind, suppressions), _rewritten)
+    if not tried[0].job.has_looped or (tried[-1].reached and len(tried) == 1):
+        return tried
+    by_block = memory.best(Case(replace(start, loops=False), kind, suppressions), _rewritten)
+    why, blocked = tried[0].blocked, by_block[-1].blocked
+    if blocked is not None and not tried[-1].reached and by_block[-1].by is blocks.check and why is not None:
+        text = f"{blocked.message}, and in a loop over tasks {why.code} {why.message}"
+        return [*tried[:-1], replace(by_block[-1], blocked=replace(blocked, message=text))]
+    if blocked is not None or (tried[-1].reached and len(by_block) == len(tried)):
+        return tried
+    if why is not None:
+        text = f"kept a block for each task: in a loop over tasks {why.code} {why.message}"
+        by_block[-1].job.note("TL620", start.located.node, text)
+    return by_block
+
+
+def with_legal_arguments(start: Job) -> Job | None:
+    """A kernel in Developer mode whose comparisons and arguments get the form that the compiler takes; None if they
+    have it."""
+    job = start.again()
+    compared_types.convert(job)
+    arguments.make_legal(job)
+    return None if job.module is start.module else job
+
+
+def _authors(case: Case) -> list[Attempt]:
+    """A kernel that keeps its author's statements: each form is written anew."""
+    tried: list[Attempt] = []
+    for form in _forms(case):
+        found = _judged_if_built(case, built(case, form))
+        if not case.kind.is_rewritten or case.kind.style == "npuir":
+            found = _with_macros_in_place(case, found)
+        tried.append(found)
+        if found.reached:
+            break
+    return tried
+
+
+def _forms(case: Case) -> list[str]:
+    kind, options = case.kind, case.start.options
+    if options.target == "npuir":
+        return ["npuir"]
+    if kind.vector and options.threads == "1":
+        return [ONE, "fallback"]
+    if kind.alone and options.threads == "auto":
+        return [TWO, ONE, "fallback"]
+    return [TWO, "fallback"]
+
+
+def _judged_if_built(case: Case, made: Attempt) -> Attempt:
+    return judged(case, made.target, made.job) if made.built else made
+
+
+def _with_macros_in_place(case: Case, tried: Attempt) -> Attempt:
+    """The attempt, or one with the macros written out, if the kernel has macros and they are in the way."""
+    if tried.reached or not any(isinstance(stmt, Inlined) for stmt in case.start.kernel.walk()):
+        return tried
+    again = _judged_if_built(case, built(case, tried.target, in_place=True))
+    return again if again.reached or (tried.blocked and tried.blocked.code in _OF_MACROS) else tried
+
+
+def _rewritten(case: Case, write: Callable[[], Job] | None = None) -> list[Attempt]:
+    """A kernel that is written anew, once: for both vector cores where they can share its rows, else for one.
+
+    ``write``: goes another way from a fork on.
+    """
+    threads = case.start.options.threads
+    form = ONE if threads == "1" else TWO
+    try:
+        made = built(case, form) if write is None else written(case, form, write())
+    except Blocked as blocked:
+        made = without_text(form, case.start, blocked)
+    if not made.built:
+        return [made] if threads != "auto" else [made, replace(made, target=ONE)]
+    if form == ONE:
+        return [_finished(case, ONE, made.job)]
+    job, left = rows.shared(case, made.job)
+    two = _blocked(made.job, left) if left else _finished(case, TWO, job)
+    if not two.reached and job is not made.job:  # nothing that was said for the rows is of use
+        two = _blocked(made.job, rows.obstacles(case, made.job))
+    if two.reached or threads == "2":
+        return [two]
+    return [two, _finished(case, ONE, grid.one_thread(made.job))]
+
+
+def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:
+    first = obstacles[0]
+    return Attempt(TWO, job, job.finding(first.code, first.node, first.message, first.severity), first.by)
+
+
+def _finished(case: Case, form: str, job: Job) -> Attempt:
+    """The form with what makes it faster or safer, as much of it as the checks take."""
+    guarded = turns.without_empty(job)
+    tried: list[tuple[Job, Attempt]] = []
+    for make in (lambda: products.landed(guarded), lambda: guarded, lambda: products.landed(job), lambda: job):
+        made = make()
+        if not any(made is known for known, _ in tried):
+            tried.append((made, judged(case, form, made)))
+        if tried[-1][1].reached:
+            break
+    return tried[-1][1]
+
+
+def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:
+    """Where only the row split fails, threads=1 is right and slower: say so."""
+    if reached.target == "npuir":
+        return
+    split_failed = any(note.code in ROW_SPLIT for note in job.notes if note.severity == "warning")
+    if reached.target != "fallback" or start.options.threads != "auto" or not (kind.cube and split_failed):
+        return
+    case = Case(start, kind, suppressions)
+    if _judged_if_built(case, built(case, ONE)).reached:
+        text = "`--threads 1` migrates the whole kernel, with one vector core per block"
+        job.note("TL234", start.located.node, text, "info")

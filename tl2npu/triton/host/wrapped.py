@@ -1,0 +1,152 @@
+"""Kernels that are made without ``@``: ``k = triton.jit(k)``, ``k = triton.autotune(configs, key)(triton.jit(k))``.
+
+They are read as the decorators that they are. A function that runs as a kernel by any other way is named, so that no
+kernel is passed over in silence.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+
+from tl2npu.source.triton_imports import triton_name
+
+_JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
+_OF_KERNELS = frozenset(f"triton.language.{name}" for name in ("program_id", "load", "store", "num_programs"))
+
+
+def meaning(node: ast.expr, aliases: Mapping[str, str]) -> str:
+    """The path of a dotted name by the imports."""
+    first, _, rest = ast.unparse(node).partition(".")
+    return triton_name(f"{aliases.get(first, first)}.{rest}".rstrip("."))
+
+
+def is_jit(node: ast.expr, aliases: Mapping[str, str]) -> bool:
+    """True for ``triton.jit`` as a decorator, with options or without."""
+    if isinstance(node, ast.Call):
+        of = node.args[0] if _is_partial(node, aliases) else node.func
+        return is_jit(of, aliases) and not isinstance(of, ast.Call)
+    return meaning(node, aliases) in _JIT
+
+
+def _is_partial(node: ast.Call, aliases: Mapping[str, str]) -> bool:
+    return bool(node.args) and meaning(node.func, aliases).rpartition(".")[2] == "partial"
+
+
+def own_names(values: Mapping[str, ast.expr], aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Names that the module gives to what it imports: ``pow = libdevice.pow``, ``wrap = partial(triton.jit, ...)``."""
+    for name, node in values.items():
+        of = node.args[0] if isinstance(node, ast.Call) and _is_partial(node, aliases) else node
+        if isinstance(of, ast.Name) and of.id in aliases and is_jit(of, aliases):
+            yield name, "triton.jit"
+        elif isinstance(of, ast.Attribute) and ast.unparse(of).partition(".")[0] in aliases:
+            yield name, meaning(of, aliases)
+
+
+@dataclass(frozen=True)
+class Wrapping:
+    """A function that a statement of the module makes a kernel, and the name that the kernel gets."""
+
+    function: ast.FunctionDef
+    name: str
+    stmt: ast.Assign
+    layers: tuple[ast.expr, ...]
+
+
+def as_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> dict[str, ast.Assign]:
+    """Put what is wrapped around functions into their decorators; by the function, the statement that did it.
+
+    Changes the tree, from which these statements go; the function's own name takes the place of that of the kernel.
+    Only for functions of the module that nothing else uses by a name that is not the kernel's.
+    """
+    top = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    times = Counter(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    functions = {node.name: node for node in top if times[node.name] == 1}
+    used = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    stored = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    found = [wrapping for stmt in tree.body if (wrapping := _wrapping(stmt, functions, aliases)) is not None]
+    made: dict[str, ast.Assign] = {}
+    names: dict[str, str] = {}
+    for item in found:
+        name = item.function.name
+        own = item.name == name or (used[name] == 1 and item.name not in functions)
+        if own and stored[item.name] == 1 and item.stmt.lineno > item.function.lineno:
+            item.function.decorator_list[:0] = item.layers
+            tree.body.remove(item.stmt)
+            made[name], names[item.name] = item.stmt, name
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            node.id = names.get(node.id, node.id)
+    return made
+
+
+def _wrapping(
+    stmt: ast.stmt, functions: Mapping[str, ast.FunctionDef], aliases: Mapping[str, str]
+) -> Wrapping | None:
+    """``k = one(two(three)(k))``, where one of the layers, or a decorator of ``k``, is ``triton.jit``."""
+    target = stmt.targets[0] if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 else None
+    if not isinstance(stmt, ast.Assign) or not isinstance(target, ast.Name):
+        return None
+    layers: list[ast.expr] = []
+    inner = stmt.value
+    while isinstance(inner, ast.Call) and inner.args and not isinstance(inner.args[0], ast.Starred):
+        options = ast.Call(inner.func, inner.args[1:], inner.keywords)
+        more = len(inner.args) > 1 or inner.keywords
+        layers.append(ast.copy_location(options, inner) if more else inner.func)
+        inner = inner.args[0]
+    function = functions.get(inner.id) if isinstance(inner, ast.Name) else None
+    if function is None or not any(is_jit(node, aliases) for node in (*layers, *function.decorator_list)):
+        return None
+    return Wrapping(function, target.id, stmt, tuple(layers)) if layers else None
+
+
+def plain_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> None:
+    """``triton.jit`` itself in the place of other names for it. Changes the tree."""
+    jit = ast.parse("triton.jit", mode="eval").body
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [
+                item if _is_plain(item) or not is_jit(item, aliases) else ast.copy_location(deepcopy(jit), item)
+                for item in node.decorator_list
+            ]
+
+
+def _is_plain(node: ast.expr) -> bool:
+    func = node.func if isinstance(node, ast.Call) else node
+    return ast.unparse(func).rpartition(".")[2] == "jit"
+
+
+def unused_names(text: str, aliases: Mapping[str, str]) -> Iterator[ast.stmt]:
+    """Statements of a module that give ``triton.jit`` a name that nothing reads any more."""
+    tree = ast.parse(text)
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    for stmt in tree.body:
+        target = stmt.targets[0] if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 else None
+        unused = isinstance(target, ast.Name) and target.id not in used
+        if isinstance(stmt, ast.Assign) and unused and is_jit(stmt.value, aliases):
+            yield stmt
+
+
+def unread(tree: ast.Module, aliases: Mapping[str, str]) -> Iterator[ast.FunctionDef]:
+    """Functions with a kernel's operators that nothing which is read makes a kernel."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    jitted = (node for node in functions if any(is_jit(item, aliases) for item in node.decorator_list))
+    known = {id(inner) for node in jitted for inner in ast.walk(node)}
+    for node in functions:
+        if id(node) in known:
+            continue
+        inside = [n for stmt in node.body for n in _own(stmt)]
+        if any(isinstance(n, ast.Call) and meaning(n.func, aliases) in _OF_KERNELS for n in inside):
+            yield node
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and those in it, without functions in it."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _own(child)
