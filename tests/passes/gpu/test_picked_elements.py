@@ -90,3 +90,19 @@ def test_functions_of_indices_are_computed_in_one_type(value: str, expected: np.
     for reading in (IDEAL, ACTUAL):
         found = np.asarray(run(new, {}, "factory", (), reading)["O"], np.float64)
         np.testing.assert_allclose(found, expected, 2e-2, 2e-2, err_msg=reading)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("T.max(w[i, j], w[2, 5])", np.maximum(W, W[2, 5])),
+        ("T.min(w[2, 5], w[i, j])", np.minimum(W, W[2, 5])),
+        ("T.max(w[i, j], v[3])", np.maximum(W, V[3])),
+        ("T.max(w[i, j], W[2, 5])", np.maximum(W, W[2, 5])),
+    ],
+)
+def test_an_element_of_two_axes_is_no_scalar_operand(value: str, expected: np.ndarray) -> None:
+    """Of ``w[2, 5]`` as an operand of a tile operator the compiler keeps the first index."""
+    params = 'V: T.Tensor((16,), "float32"), W: T.Tensor((16, 16), "float32"), O: T.Tensor((16, 16), "float32")'
+    new = migrated(gpu_file(params, BODY.format(dtype="float32", value=value), launch="T.Kernel(1, threads=128) as bx"))
+    np.testing.assert_array_equal(run(new, {"V": V, "W": W})["O"], expected)

@@ -109,18 +109,15 @@ class _Width:
         return isinstance(stmt, Op) and stmt.op.kind is Kind.FILL and operand.is_whole
 
     def _one_width(self) -> bool:
-        """Loops over the columns take plain columns of these tiles only, and copies between tiles take them whole.
-
-        What the padding would write to anything else would be there for all to see.
-        """
+        """Loops over the columns take plain columns of these tiles only, and copies between tiles take them whole."""
         for loop in self.nests:
             column = loop.ranges[-1].var
             for stmt, _ in walk_with_parents(loop.body):
                 for access in accesses(stmt):
                     dims = access.operand.dims or ()
-                    moving = [dim.lo.depends_on(str(column)) for dim in dims]
-                    plain = moving[-1:] == [True] and sum(moving) == 1 and dims[-1].lo == column
-                    if (any(moving) or access.writes) and not (plain and access.operand.buffer in self.all):
+                    moving = [dim for dim in dims if dim.lo.depends_on(str(column))]
+                    plain = len(moving) == 1 and dims[-1].lo == column
+                    if moving and not (plain and access.operand.buffer in self.all):
                         return False
         inside = {id(stmt) for loop in self.nests for stmt, _ in walk_with_parents(loop.body)}
         for stmt in self.kernel.walk():

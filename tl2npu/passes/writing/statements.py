@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain, count
 
 import libcst as cst
 
@@ -91,16 +92,17 @@ class Names:
         around = {name for node in inside for above in index.ancestors(node) for name in _variables(above)}
         found: list[str] = []
         for kinds in wishes:
-            again = (name for name in kinds if name in self._of_loops - around or name not in self._taken)
-            found.append(next((name for name in again if name not in found), "") or self.fresh(*kinds))
-            self._taken.add(found[-1])
+            every = chain(kinds, (f"{kinds[-1]}_{number}" for number in count(2)))
+            free = (name for name in every if name in self._of_loops - around or name not in self._taken)
+            found.append(next(name for name in free if name not in found))
+        self._taken |= {*found}
         self._of_loops |= {*found}
         return found
 
     @cached_property
     def _of_loops(self) -> set[str]:
         """Names that are variables of loops wherever the factory has them."""
-        loops = nodes_of(self._job.located.node.body, cst.For)
+        loops = nodes_of(self._around, cst.For)
         own = {id(name): name.value for loop in loops for name in names_in(loop) if name.value in _variables(loop)}
         return set(own.values()) - {name.value for name in names_in(self._around) if id(name) not in own}
 

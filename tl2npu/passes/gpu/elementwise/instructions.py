@@ -251,7 +251,7 @@ class Instructions(OneType):
             self.through_tile(value, place, rest)
             return
         self.note("TL143")
-        if right.is_number or right.span is Span.POINT:
+        if right.is_number or (right.span is Span.POINT and is_flat(right)):
             source = self.tile_operand(left, place, rest)
             self.line(f"T.tile.{value.name}({place.name}, {source}, {self.scalar(right, place.dtype)})")
             return
