@@ -38,3 +38,19 @@ def test_a_kernel_in_expert_mode() -> None:
     launch = "T.Kernel(70000, is_npu=True) as (cid, vid)"
     assert "TL817" in errors(body, launch=launch, keys=())
     assert "TL817" not in errors(body, launch=launch.replace("70000", "7000"), keys=())
+
+
+def test_some_configurations_of_a_tuner() -> None:
+    """The tuner finds out; where all ask for too many, or a call does, nothing is left to find."""
+    grid = SPLIT.replace("8", "M // rows")
+    head = "@autotune(configs=[{'rows': 16}, {'rows': 32}])\n"
+
+    def found(call: str) -> list[str | None]:
+        text = source(BODY, launch=grid, args="M, rows=None", tail=call)
+        text = text.replace("@tilelang.jit", f"from tilelang.autotuner import autotune\n{head}@tilelang.jit", 1)
+        return [finding.severity for finding in findings(text) if finding.code == "TL817"]
+
+    assert found("factory(16 * 65535)") == []
+    assert found("factory(16 * 65536)") == ["warning"]
+    assert found("factory(32 * 65536)") == [None]
+    assert found("factory(16 * 65536, rows=16)") == [None]

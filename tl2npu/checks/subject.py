@@ -239,11 +239,16 @@ class Subject:
         return found
 
     @cached_property
-    def shown(self) -> list[Values]:
-        """The integers of each known way to call the factory, also with the sizes of tensors that the file makes."""
+    def shown_callers(self) -> tuple[Caller, ...]:
+        """The callers, also with the sizes of tensors that the file makes; at least one."""
         every = callers_of(self.file, self.located, shapes=True)
-        found = [caller.values for caller in every if not self.even or self._takes_arm(caller)]
-        return [values for n, values in enumerate(found) if values not in found[:n]] or [every[0].unknown.values]
+        return tuple(caller for caller in every if not self.even or self._takes_arm(caller)) or (every[0].unknown,)
+
+    @cached_property
+    def shown(self) -> list[Values]:
+        """The integers of each of these that differs from the others."""
+        found = [caller.values for caller in self.shown_callers]
+        return [values for number, values in enumerate(found) if values not in found[:number]]
 
     @cached_property
     def callers(self) -> tuple[Caller, ...]:

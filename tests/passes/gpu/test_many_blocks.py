@@ -81,6 +81,23 @@ def test_rows_that_nothing_limits() -> None:
     doubles(by_tasks(rows()), 100)
 
 
+@pytest.mark.parametrize(
+    ("says", "loops"),
+    [
+        ("assert M <= 65535", False),
+        ("assert 0 < M < 65536 and M % 2 == 0", False),
+        ("if M > 4096:\n    raise ValueError(M)", False),
+        ("assert 1024 >= M", False),
+        ("assert M <= 65536", True),
+        ("assert M >= 16", True),
+        ("if M < 4096:\n    raise ValueError(M)", True),
+    ],
+)
+def test_what_the_factory_asserts(says: str, loops: bool) -> None:
+    text = gpu_file(ROWS, BODY.format(row="bx"), launch="T.Kernel(M, threads=128) as bx", args="M", factory=says)
+    assert ("for task" in migrated(text)) is loops
+
+
 def test_tiles_of_rows_stay() -> None:
     """Who has eight million rows?"""
     new = migrated(rows(launch="T.Kernel(M // 128, threads=128) as bx", row="bx * 128"))

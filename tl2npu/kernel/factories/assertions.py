@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
@@ -11,24 +12,57 @@ from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.source.tree import nodes_of
 
+_OPPOSITE: Mapping[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
+    cst.GreaterThan: cst.LessThanEqual,
+    cst.GreaterThanEqual: cst.LessThan,
+    cst.LessThan: cst.GreaterThanEqual,
+    cst.LessThanEqual: cst.GreaterThan,
+}
+
 
 def multiples(file: FileKernels, located: Located) -> dict[str, int]:
     """Names of the functions around a kernel, each with a number that it is asserted to be a multiple of."""
     found: dict[str, int] = {}
+    for test in _tests(file, located):
+        pair = _multiple(test)
+        if pair is not None:
+            found[pair[0]] = math.lcm(found.get(pair[0], 1), pair[1])
+    return found
+
+
+def largest(file: FileKernels, located: Located) -> dict[str, int]:
+    """Names of the functions around a kernel, each with the largest value that it is asserted to have."""
+    found: dict[str, int] = {}
+    for test in _tests(file, located):
+        for name, most in _at_most(test):
+            found[name] = min(found.get(name, most), most)
+    return found
+
+
+def _tests(file: FileKernels, located: Located) -> Iterator[cst.BaseExpression]:
+    """What holds behind the assertions of the functions around a kernel."""
     around = [node for node in file.index.ancestors(located.node) if isinstance(node, cst.FunctionDef)]
     for function in around:
         for node in nodes_of(function, cst.Assert, cst.If):
             if isinstance(node, cst.Assert):
-                tests = _conjuncts(node.test)
+                yield from _conjuncts(node.test)
             elif isinstance(node, cst.If) and node.orelse is None and _raises(node):
-                tests = [test for part in _disjuncts(node.test) if (test := _negated(part)) is not None]
-            else:
-                continue
-            for test in tests:
-                pair = _multiple(test)
-                if pair is not None:
-                    found[pair[0]] = math.lcm(found.get(pair[0], 1), pair[1])
-    return found
+                yield from (test for part in _disjuncts(node.test) if (test := _negated(part)) is not None)
+
+
+def _at_most(test: cst.BaseExpression) -> Iterator[tuple[str, int]]:
+    """``M`` and 1024 of ``M <= 1024``, ``0 < M < 1025``, ``1024 >= M``."""
+    if not isinstance(test, cst.Comparison):
+        return
+    left = test.left
+    for target in test.comparisons:
+        right, less = target.comparator, isinstance(target.operator, (cst.LessThan, cst.LessThanEqual))
+        if less or isinstance(target.operator, (cst.GreaterThan, cst.GreaterThanEqual)):
+            name, number = (left, right) if less else (right, left)
+            strict = isinstance(target.operator, (cst.LessThan, cst.GreaterThan))
+            if isinstance(name, cst.Name) and isinstance(number, cst.Integer):
+                yield name.value, number.evaluated_value - strict
+        left = right
 
 
 def _raises(node: cst.If) -> bool:
@@ -49,7 +83,11 @@ def _disjuncts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 
 def _negated(test: cst.BaseExpression) -> cst.BaseExpression | None:
-    """``N % 16 == 0`` of ``N % 16 != 0``, ``N % 16 > 0`` and ``N % 16``."""
+    """``N % 16 == 0`` of ``N % 16 != 0``, ``N % 16 > 0`` and ``N % 16``; ``N <= 64`` of ``N > 64``."""
+    only = test.comparisons[0] if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 else None
+    opposite = _OPPOSITE.get(type(only.operator)) if only is not None and not _is_zero(only.comparator) else None
+    if isinstance(test, cst.Comparison) and only is not None and opposite is not None:
+        return cst.Comparison(test.left, [cst.ComparisonTarget(opposite(), only.comparator)])
     if isinstance(test, cst.BinaryOperation):
         left: cst.BaseExpression = test
     elif (

@@ -15,6 +15,7 @@ import libcst as cst
 from tl2npu.devices import DEVICES, MOST_BLOCKS
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.assertions import largest
 from tl2npu.kernel.factories.blocks import asked_for
 from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.model import Alloc, Copy, Launch, Side
@@ -42,7 +43,8 @@ def loop_over_tasks(job: Job) -> None:
     asked = _asked(job, launch)
     most = max((tasks for tasks in asked if tasks is not None), default=0)
     tasks, limit = code(_grid(launch)), f"a launch has at most {MOST_BLOCKS:,}"
-    unlimited = None in asked and most <= MOST_BLOCKS and _is_rows(job, launch)
+    limited = largest(job.file, job.located).get(tasks, MOST_BLOCKS + 1) <= MOST_BLOCKS
+    unlimited = None in asked and most <= MOST_BLOCKS and not limited and _is_rows(job, launch)
     if most > MOST_BLOCKS:
         why = f"{most:,} blocks, and {limit}: "
     elif unlimited:
