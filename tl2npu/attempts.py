@@ -9,7 +9,7 @@ from functools import partial
 
 import libcst as cst
 
-from tl2npu.checks.memory_plan.fitting import shortage
+from tl2npu.checks.memory_plan import fitting
 from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.row_split.evenness import rows_not_even, unproved_evenness
 from tl2npu.checks.run import check_kernel
@@ -29,7 +29,7 @@ from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
 from tl2npu.passes.pipelines.traits import Traits
 from tl2npu.passes.plain.macros import inline as macros
-from tl2npu.results import Diagnostic, Severity
+from tl2npu.results import Diagnostic, Disposition, Severity
 from tl2npu.source.edits import Edits
 from tl2npu.suppress import Suppressions
 
@@ -152,7 +152,7 @@ def _shortage(tried: Attempt) -> tuple[int, float]:
     """How many calls ask for too much, and how often their tiles are to be halved; all of them, if no size fits."""
     if tried.blocked is not None:
         return (sys.maxsize, 0) if tried.blocked.code == "TL801" else (0, 0)
-    return shortage(tried.subject) if tried.subject is not None else (0, 0)
+    return fitting.shortage(tried.subject) if tried.subject is not None else (0, 0)
 
 
 def _forms(kind: Traits, options: Options) -> list[str]:
@@ -239,8 +239,7 @@ def _attempt(
         if found.severity == "warning" and finding.repair and start.options.unsafe:
             repairs += finding.repair
         elif found.severity == "warning":
-            unsafe = "; `--unsafe` writes the tiles that fit" if finding.repair else ""
-            job.notes.append(replace(found, severity=stays, help=found.help + unsafe))
+            job.notes.append(replace(found, severity=stays, help=found.help + finding.offer))
     if repairs:
         _repair(job, repairs)
         subject = _subject(job)
@@ -364,6 +363,20 @@ def _landed(start: Job, kind: Traits, suppressions: Suppressions, tried: Attempt
 
 def _warnings(tried: Attempt) -> int:
     return sum(note.severity != "info" for note in tried.job.notes)
+
+
+def in_developer_mode(start: Job, suppressions: Suppressions) -> tuple[Job, tuple[Disposition, str, str]]:
+    """What becomes of a kernel that is written so already: disposition, target, reason.
+
+    With ``--unsafe`` its calls get tiles that fit, else nothing changes.
+    """
+    job = replace(start, edited=list(start.edited), notes=list(start.notes))
+    found = fitting.check(_subject(job)) if start.options.unsafe else ()
+    repairs = [one for item in found if not suppressions.covers(job.line(item.node), item.code) for one in item.repair]
+    if not repairs:
+        return start, ("unchanged", "none", "already in Developer mode")
+    _repair(job, repairs)
+    return job, ("migrated", "developer", "with tiles that fit")
 
 
 def _repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:

@@ -61,6 +61,11 @@ class Finding:
     repair: tuple[tuple[cst.CSTNode, str | None], ...] = ()
     as_it_stands: Severity | None = None
 
+    @property
+    def offer(self) -> str:
+        """What a help adds where there is a repair."""
+        return "; `tl2npu migrate --unsafe` writes the tiles that fit" if self.repair else ""
+
 
 @dataclass(frozen=True, eq=False)
 class Placed:
