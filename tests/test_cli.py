@@ -330,7 +330,12 @@ def test_one_kernel_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     file("big.py", GEMM_GELU)
     assert verdicts("big.py") == ("migrated with errors", ["TL801"], 1, ["TL801"], 1)
-    assert "`--unsafe` writes the tiles that fit" in call("migrate", "--check", "big.py").stdout
+    assert "`tl2npu migrate --unsafe` writes the tiles that fit" in call("migrate", "--check", "big.py").stdout
+    assert "`tl2npu migrate --unsafe` writes the tiles that fit" in call("check", "new.py").stdout
+    file("written.py", Path("new.py").read_text())
+    assert call("migrate", "--check", "written.py").exit_code == 0  # is in Developer mode
+    assert verdicts("written.py", "--unsafe") == ("migrated", [], 0, [], 0)
+    assert " unchanged (already in Developer mode)" in call("migrate", "--check", "--unsafe", "new.py").stdout
     assert verdicts("big.py", "--unsafe") == ("migrated", [], 0, [], 0)
     file("fits.py", GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)"))
     assert verdicts("fits.py") == ("migrated", [], 0, [], 0)

@@ -110,7 +110,8 @@ def _check_kernel(
         text = no_launch(located.node, file.names)
         return [diagnostic(original, "TL902", located.node, text, located.key[0])], "checked"
     subject = Subject(job.kernel, file, located, options)
-    found = [
-        diagnostic(original, f.code, f.node, f.message, located.key[0], f.severity) for f in check_as_it_stands(subject)
-    ]
+    found = []
+    for item in check_as_it_stands(subject):
+        said = diagnostic(original, item.code, item.node, item.message, located.key[0], item.severity)
+        found.append(replace(said, help=said.help + item.offer))
     return found, "expert" if subject.is_expert else "checked"

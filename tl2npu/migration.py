@@ -424,9 +424,8 @@ def _best_of(
         if not kind.is_rewritten and kind.style != "developer":
             _note_own(start, suppressions)
         if kind.style == "developer" and start.options.target == "ascendc":
-            if (job := choose.with_legal_arguments(start)) is not None:
-                return _result(job, line, kind, "migrated", "developer", "arguments that the compiler takes"), job
-            return _result(start, line, kind, "unchanged", "none", "already in Developer mode"), start
+            job, verdict = choose.in_developer_mode(start, suppressions)
+            return _result(job, line, kind, *verdict), job
         if kind.style == "npuir" and start.options.target == "ascendc":
             from_npuir.refuse(start)
         elif kind.style == "gpu" and start.options.target == "npuir":
@@ -446,8 +445,7 @@ def _best_of(
     missed = [attempt for attempt in tried if attempt is not reached]
     if reached is None:
         for attempt in missed[-1:] if kind.is_rewritten else missed:
-            found = replace(attempt.blocked, severity="error") if attempt.blocked is not None else None
-            if found is not None and found not in start.notes:
+            if attempt.blocked is not None and (found := replace(attempt.blocked, severity="error")) not in start.notes:
                 start.notes.append(found)
         why = missed[-1].blocked.message if missed and missed[-1].blocked else "no rewrite could be proved correct"
         return _refused(start, line, kind.style, why), start

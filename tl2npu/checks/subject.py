@@ -69,6 +69,11 @@ class Finding:
     by: Check | None = None
     lacks: Literal["", "axes", "even rows"] = ""
 
+    @property
+    def offer(self) -> str:
+        """What a help adds where there is a repair."""
+        return "; `tl2npu migrate --unsafe` writes the tiles that fit" if self.repair else ""
+
 
 @dataclass(frozen=True, eq=False)
 class Placed:

@@ -137,12 +137,11 @@ def judged(case: Case, form: str, job: Job) -> Attempt:
         if found.severity == "warning" and finding.repair and start.options.unsafe:
             repairs += finding.repair
         elif found.severity == "warning":
-            unsafe = "; `--unsafe` writes the tiles that fit" if finding.repair else ""
-            job.notes.append(replace(found, severity=stays, help=found.help + unsafe))
+            job.notes.append(replace(found, severity=stays, help=found.help + finding.offer))
             if finding.by is not None:
                 warnings[finding.by] += 1
     if repairs:
-        _repair(job, repairs)
+        repair(job, repairs)
         subject = subject_of(job)
     return Attempt(form, job, subject=subject, warnings=warnings)
 
@@ -203,7 +202,7 @@ def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
     end_with_tensors(job, [Cut(one.copy, one.axes, one.outside) for one in found if one.known])
 
 
-def _repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:
+def repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:
     """The unsafe edits: sizes of tiles, where the callers give them."""
     edits = Edits(job.file.index)
     for node, new in repairs:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tl2npu.checks import blocks
+from tl2npu.checks.memory_plan import fitting
 from tl2npu.checks.subject import Finding
 from tl2npu.codes import ROW_SPLIT
 from tl2npu.kernel.blocked import Blocked
@@ -14,12 +15,15 @@ from tl2npu.passes.gpu.launch import grid
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import Traits
 from tl2npu.passes.plain import arguments, compared_types
+from tl2npu.results import Disposition
 from tl2npu.strategy import memory, products, rows, turns
-from tl2npu.strategy.attempt import Attempt, Case, built, judged, without_text, written
+from tl2npu.strategy.attempt import Attempt, Case, built, judged, repair, subject_of, without_text, written
 from tl2npu.suppress import Suppressions
 
 _OF_MACROS = frozenset({"TL310", "TL436", "TL903", "TL914"})
 """Something stands in a macro: with the macro written out another reason is the true one."""
+
+_DEVELOPER = "already in Developer mode"
 
 TWO, ONE = "developer", "developer-threads1"
 
@@ -44,13 +48,21 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
     return by_block
 
 
-def with_legal_arguments(start: Job) -> Job | None:
-    """A kernel in Developer mode whose comparisons and arguments get the form that the compiler takes; None if they
-    have it."""
+def in_developer_mode(start: Job, suppressions: Suppressions) -> tuple[Job, tuple[Disposition, str, str]]:
+    """What becomes of a kernel that is written so already: disposition, target, reason.
+
+    Its comparisons and arguments get the form that the compiler takes; with ``--unsafe`` its calls get tiles that fit.
+    """
     job = start.again()
     compared_types.convert(job)
     arguments.make_legal(job)
-    return None if job.module is start.module else job
+    reasons = ["arguments that the compiler takes"] if job.module is not start.module else []
+    found = fitting.check(subject_of(job)) if start.options.unsafe else ()
+    repairs = [one for item in found if not suppressions.covers(job.line(item.node), item.code) for one in item.repair]
+    if repairs:
+        repair(job, repairs)
+        reasons.append("with tiles that fit")
+    return (job, ("migrated", TWO, ", ".join(reasons))) if reasons else (start, ("unchanged", "none", _DEVELOPER))
 
 
 def _authors(case: Case) -> list[Attempt]:

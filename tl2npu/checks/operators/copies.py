@@ -119,14 +119,6 @@ def _late(subject: Subject, copy: Copy) -> Iterator[Finding]:
         yield Finding("TL741", copy.node, f"{text}: the copy fills rows behind the tile")
 
 
-def _is_late(subject: Subject, extent: Sym) -> bool:
-    """A late size; not ``(vid + 1) * C // 2 - vid * C // 2``, which the compiler works out."""
-    names = extent.variables()
-    late = [name for name in names if subject.late.is_late(var(name))]
-    found = {extent.evaluate({name: turn if name in late else _SIZE for name in names}) for turn in _TURNS}
-    return subject.late.is_late(extent) and (len(found) > 1 or None in found)
-
-
 def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
     """Several rows of a tensor beside a vector: each begins a row of the vector's length, or of 32 bytes (common.h)."""
     outer, inner = (copy.src, copy.dst) if copy.src.buffer.memory is Memory.GM else (copy.dst, copy.src)
