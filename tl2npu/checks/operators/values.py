@@ -31,7 +31,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         stmt = placed.stmt
         if isinstance(stmt, Op):
             yield from _positions(subject, stmt)
-            target = next((o.buffer for name, o in stmt.operands if name in ("dst", "buffer", "out")), None)
+            named = ("src0",) if stmt.op.name == "tile.compare" else ("dst", "buffer", "out")
+            target = next((o.buffer for name, o in stmt.operands if name in named), None)
             values = [arg.node for arg in stmt.args.values() if isinstance(arg, Scalar)]
         elif isinstance(stmt, Copy):
             target = stmt.dst.buffer
