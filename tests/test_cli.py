@@ -404,6 +404,9 @@ def test_check_command() -> None:
     assert call("check", "bad.py", "--ignore", "TL801").exit_code == 0
     assert call("check", "-", stdin=(KERNEL + "bad").encode()).exit_code == 1
     assert call("check", "no.py").exit_code == 2
+    assert call("check", "fine.py", "--target", "pto", "--no-cache").exit_code == 0
+    assert "target='pto'" in SEEN.read_text().splitlines()[-1]
+    assert call("check", "fine.py", "--target", "npuir").exit_code == 2
 
 
 def test_rule_rules_and_devices() -> None:

@@ -103,6 +103,7 @@ def test_positions_of_halves() -> None:
         ('T.tile.fill(x, -T.infinity("float32"))', []),
         ("T.tile.fill(n, -2147483648)", []),
         ("T.tile.fill(k, 30000)", []),
+        ('T.tile.compare(m, x, -T.infinity("float32"), "EQ")', []),
         ("T.tile.fill(x, 1e30)", []),
     ],
 )

@@ -401,7 +401,7 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "copy whole rows, then take the columns with a copy inside UB"),
     ("TL893", "gm-operand-in-parallel", "error", "display-only", "copy the operand into UB first"),
     ("TL894", "vector-op-on-cube-buffer", "error", "display-only",
-     "copy the tile into a UB buffer first"),
+     "put each tile where its statement runs: UB for vector work, L1 for operands of a product, L0C for its result"),
     ("TL895", "scalar-loop-to-global", "error", "display-only",
      "collect the values in UB and store them with `T.copy`"),
     ("TL896", "intrinsic-of-expression", "error", "display-only",

@@ -27,7 +27,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL731", "lazy-expression", "info", "safe",
      "rewrite it so that all parts can be evaluated; the kernel parser evaluates every one"),
     ("TL732", "python-that-is-not-parsed", "error", "display-only",
-     "compute it in the factory, before the prim_func"),
+     "compute it in the factory, before the prim_func, and write one index or slice for each axis"),
     ("TL733", "function-in-a-scalar-loop", "error", "display-only",
      "use the operator on the whole tile, such as `T.tile.exp(y, x)`, before or after the loop"),
     ("TL734", "file-that-cannot-be-imported", "error", "display-only",

@@ -48,8 +48,9 @@ def _behind(subject: Subject, placed: Placed, operand: Operand) -> str:
             whole = size.evaluate(known)
             last = max((end for end in ends if end is not None), default=None)
             if last is not None and whole is not None and last > whole:
-                shown = f"`{code(operand.node)}` of `{operand.buffer.name}`"
-                return f"{shown} ends at {last} on axis {axis}, which has {whole} elements"
+                names = sorted(name for name in (size + extent).variables() if name in known)
+                given = f" with {', '.join(f'{name}={known[name]}' for name in names)}" if names else ""
+                return f"`{code(operand.node)}` ends at {last} on axis {axis}, which has {whole} elements{given}"
     return ""
 
 

@@ -143,7 +143,7 @@ class Run:
         self.flags: dict[Hashable, deque[Clock]] = defaultdict(deque)
         self.crossing: dict[Hashable, deque[tuple[Clock, Sync]]] = defaultdict(deque)
         self.history: dict[Buffer, list[Seen]] = defaultdict(list)
-        self.steps = self.loads = 0
+        self.steps = self.loads = self.taken = 0
         self.exact = self.crosses = True
         self.doubtful: set[tuple[str, ...]] = set()
         self.shared = _exchanged(self.kernel)
@@ -157,14 +157,13 @@ class Run:
         while moved:
             moved = False
             for side in list(programs):
-                found = next(programs[side], None)
-                if found is None:
-                    del programs[side]
-                    waiting.pop(side, None)
-                    moved = True
-                elif waiting.get(side) != found or self.crossing[found[1]]:
+                before, found = self.taken, next(programs[side], None)
+                moved = moved or found is None or waiting.get(side) != found or self.taken != before
+                if found is not None:
                     waiting[side] = found
-                    moved = True
+                    continue
+                del programs[side]
+                waiting.pop(side, None)
         for side, (stmt, flag) in waiting.items():
             self.stuck.append(Stuck(stmt, side, _flag(flag), False))
         if not waiting:
@@ -412,6 +411,7 @@ class Run:
         key = (side, self._event(stmt, "flag", turn))
         while not self.crossing[key] and self.crosses:
             yield stmt, key
+        self.taken += 1
         if self.crosses:
             self._join(first, self.crossing[key].popleft()[0])
             return
@@ -451,6 +451,8 @@ class Run:
 
 def _clash(earlier: Seen, seen: Seen) -> bool:
     both = [isinstance(one.stmt, Op) and one.stmt.op.kind is Kind.ATOMIC for one in (earlier, seen)]
+    if earlier.side is not seen.side and seen.touch.buffer.memory is not Memory.GM:
+        return False  # each core has a memory of its own
     return earlier.stmt is not seen.stmt and not all(both) and seen.meets(earlier)
 
 

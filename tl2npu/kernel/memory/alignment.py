@@ -26,13 +26,14 @@ from tl2npu.kernel.memory.ub_copies import aligned, sides
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Operand, Range, Stmt, walk_with_parents
 from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.sizes import ITEM_SIZE
-from tl2npu.kernel.symbolic import Sym, const, product, var
+from tl2npu.kernel.symbolic import Opaque, Sym, const, product, var
 
 BLOCK = 32
 """Bytes."""
 
 _SAMPLES = 4096
 _CALLERS = 64
+_WRITTEN = "text "
 _VERSION = re.compile(r"@[\w.]+")
 _SINGLE = re.compile(r"(?<!\w)\((\w+)\)")
 What = Literal["start", "rows", "length", "end"]
@@ -195,8 +196,12 @@ def _type(name: str, words: Mapping[str, str]) -> str:
 
 
 def shown(sym: Sym) -> str:
-    """An expression without the numbers that tell variables of one name apart."""
-    return _SINGLE.sub(r"\1", _VERSION.sub("", str(sym)))
+    """An expression as its author wrote it: without the numbers that tell variables of one name apart."""
+    found = str(sym)
+    for atom in sym.atoms():
+        if isinstance(atom, Opaque) and atom.head.startswith(_WRITTEN):
+            found = found.replace(atom.text, atom.head.removeprefix(_WRITTEN))
+    return _SINGLE.sub(r"\1", _VERSION.sub("", found))
 
 
 def _over_the_loops(rest: Sym, lanes: int, values: Mapping[str, int], around: Sequence[Range]) -> int | None:
