@@ -158,12 +158,14 @@ def agreement(
 ) -> np.ndarray:
     """Which elements agree within the tolerance; see :func:`difference`."""
     left, right = _wide(old), _wide(new)
+    alike: np.ndarray = np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))
+    if alike.all():
+        return alike
     finite = np.isfinite(left)
     with np.errstate(all="ignore"):
         least = max(errors, _least(old, rtol))
         absolute = np.maximum(rtol * scale(left), least) if atol is None else atol
         close = np.abs(left - right) <= absolute + rtol * np.abs(left)
-    alike = (left == right) | (np.isnan(left) & np.isnan(right))
     agrees: np.ndarray = np.where(finite & np.isfinite(right), close, alike)
     return agrees
 
