@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from tests.generated import program as p
-from tests.generated.judge import DISCARDED, OK, PARTIAL, SILENT
+from tests.generated.judge import DISCARDED, HAZARD, OK, PARTIAL, SILENT
 from tests.generated.oracle import run
 from tests.generated.search import reduced, verdict_of
 from tests.generated.shrinking import length
 from tests.generated.styles import STYLES
 from tests.generated.values import Discard
 from tl2npu.checks import run as checks
-from tl2npu.checks.row_split import row_ops, rows
+from tl2npu.checks.cross_core import races
+from tl2npu.kernel.memory.liveness import Liveness
 
-SAMPLE = {"gpu": 160, "legacy": 120, "triton": 80}
+SAMPLE = {"gpu": 120, "legacy": 100, "triton": 60}
 PARTS = 4
 SIZE = p.Name("N")
 ROW, COLUMN = p.Name("i"), p.Name("j")
@@ -38,12 +40,27 @@ def test_random_kernels_are_right_or_refused(style: str, part: int) -> None:
     assert kinds[OK] + kinds[PARTIAL] > judged / 2, f"most programs test nothing: {kinds}"
 
 
-@pytest.mark.parametrize(("style", "family"), [("gpu", rows.check), ("gpu", row_ops.check), ("triton", rows.check)])
-def test_a_missing_condition_is_found(style: str, family: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "CHECKS", tuple(check for check in checks.CHECKS if check is not family))
-    seed, verdict = next((s, v) for s, v in ((s, verdict_of(style, s)) for s in range(100)) if v.kind == SILENT)
-    small = reduced(style, seed, verdict)
-    assert small.verdict.kind == SILENT
+def _tiles_never_meet(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Liveness, "conflicts", lambda *_: False)  # what decides whether two tiles may be one
+
+
+def _no_races(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(checks, "CHECKS", tuple(check for check in checks.CHECKS if check is not races.check))
+
+
+@pytest.mark.parametrize(
+    ("style", "breaks", "kind"),
+    [("gpu", _tiles_never_meet, SILENT), ("triton", _tiles_never_meet, SILENT), ("legacy", _no_races, HAZARD)],
+    ids=["gpu", "triton", "legacy"],
+)
+def test_a_missing_condition_is_found(
+    style: str, breaks: Callable[[pytest.MonkeyPatch], None], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breaks(monkeypatch)
+    seed, verdict = next((s, v) for s, v in ((s, verdict_of(style, s)) for s in range(60)) if v.is_fault)
+    assert verdict.kind == kind
+    small = reduced(style, seed, verdict, 100)
+    assert small.verdict.kind == kind
     assert len(small.text) < len(STYLES[style].text(STYLES[style].draw(seed)))
     monkeypatch.undo()
     assert not verdict_of(style, seed).is_fault
