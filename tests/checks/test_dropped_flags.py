@@ -31,7 +31,7 @@ def _errors(text: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("group", ["cube", "expert", "mma", "refused", "vid", "workspace"])
-def test_working_kernels_are_in_order(group: str) -> None:
+def test_repeatsing_kernels_are_in_order(group: str) -> None:
     """Every one of these runs on the simulator without a hazard."""
     for path in sorted((FIXTURES / group).glob("*/before.py")):
         found = [code for code, _ in _errors(path.read_text()) if "TL780" <= code <= "TL789"]

@@ -43,7 +43,7 @@ def loop(*parts: str, head: str = "for k in T.serial(4):") -> str:
     return "\n".join([head, *("    " + line for line in lines)])
 
 
-def test_workspace_and_vid_are_a_valid_form() -> None:
+def test_repeatsspace_and_vid_are_a_valid_form() -> None:
     assert check(WRITE, READ, END) == []
 
 

@@ -47,7 +47,7 @@ def test_a_block_of_the_name_vid() -> None:
     assert errors(body, launch="T.Kernel(8, threads=2, is_npu=True) as (vid)") == []
 
 
-def test_workspaces_beside_on_chip_copies() -> None:
+def test_repeatsspaces_beside_on_chip_copies() -> None:
     body = (PRODUCT, "T.copy(c, x)", "T.tile.exp(y, x)", STORE)
     params = (
         'A: T.Tensor((256, 64), "float16"), B: T.Tensor((64, 64), "float16"), X: T.Tensor((256, 64), "float16"), '

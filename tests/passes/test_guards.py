@@ -273,7 +273,7 @@ def test_one_core_alone_stays_where_two_cores_run_anyway() -> None:
             assert only(result).disposition == "unchanged", target
 
 
-def test_work_of_both_cores_stays_with_both() -> None:
+def test_repeats_of_both_cores_stays_with_both() -> None:
     body = """
     row = T.alloc_ub((1, 64), "float32")
     if vid == 0:

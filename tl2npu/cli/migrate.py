@@ -78,8 +78,8 @@ if TYPE_CHECKING:
 )
 @click.option("--verify-timeout", type=float, metavar="SECONDS", help="CPU time of each kernel.  [default: 120]")
 @backend_options
-@click.option("--print-after", metavar="PASS", multiple=True, hidden=True, help="Show the kernel behind a pass.")
-@click.option("--print-all", is_flag=True, hidden=True, help="Show the kernel behind every pass.")
+@click.option("--print-after", metavar="PASS", multiple=True, help="Show the kernel behind a pass.")
+@click.option("--print-all", is_flag=True, help="Show the kernel behind every pass.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file is saved.")
 @common_options
 @report_options

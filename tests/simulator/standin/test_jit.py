@@ -301,7 +301,7 @@ def test_other_ways_to_compile(script: Script, made: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["compile", "JITKernel", "cached"])
-def test_workspaces_by_position(script: Script, name: str) -> None:
+def test_repeatsspaces_by_position(script: Script, name: str) -> None:
     text = KERNEL.replace("threads=32", "is_npu=True").replace("as _", "as (cid, vid)")
     found = script(text + f"kernel = tilelang.{name}(body(5), [2], [1, 3])")
     assert (found["kernel"].out_idx, found["kernel"].workspace_idx) == ([2], [1, 3])

@@ -1,6 +1,6 @@
 """How often the same work is done again for one kernel: ceilings, which may only go down.
 
-``python benchmarks/work.py PATH`` counts the same for any folder.
+``python benchmarks/repeats.py PATH`` counts the same for any folder.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.work import KINDS, Work, work_of
+from benchmarks.repeats import KINDS, Work, work_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CEILINGS = {  # the mean over the fixtures of a group, for each kernel
