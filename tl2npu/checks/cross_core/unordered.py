@@ -13,8 +13,9 @@ from itertools import product
 from tl2npu.checks.cross_core.channels import on_chip
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
-from tl2npu.kernel.flags.clocks import Conflict, Run, Stuck
+from tl2npu.kernel.flags.clocks import Run
 from tl2npu.kernel.flags.parts import GiveUp
+from tl2npu.kernel.flags.seen import Conflict, Stuck
 from tl2npu.kernel.model import Branch, Copy, Loop, Op, ScopeBlock, Side, Stmt, Sync
 
 _CALLERS = 2
