@@ -183,7 +183,7 @@ def test_a_block_runs_only_where_there_are_blocks() -> None:
         T.copy(X[(at // T.ceildiv(N[0], 16) * T.ceildiv(N[0], 16) + at % T.ceildiv(N[0], 16)) * 16, 0], x)
         T.copy(x, C[at * 16, 0])
     """
-    params = 'X: T.Tensor((128, 64), "float32"), C: T.Tensor((128, 64), "float32"), N: T.Tensor((1,), "int32")'
+    params = 'X: T.Tensor((128, 64), "float32"), N: T.Tensor((1,), "int32"), C: T.Tensor((128, 64), "float32")'
     new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx"))
     assert "at // T.ceildiv(N[0], 16)" in new
     assert "at % T.ceildiv(N[0], 16)" in new

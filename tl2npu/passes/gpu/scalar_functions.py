@@ -13,6 +13,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.element_types import is_float
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Stmt, Store, walk_with_parents
 from tl2npu.kernel.ranges.reach import Reach, chosen_parts, lies_inside
@@ -66,7 +67,8 @@ def _first(job: Job, *, sized: bool = False) -> _Site | None:
             continue
         if any(isinstance(above, Loop) and above.kind in ("parallel", "vectorized") for above in parents):
             continue
-        found = [node for node in nodes(stmt.value.node) if isinstance(node, cst.Call) and _is_function(job, node)]
+        calls = [node for node in nodes(stmt.value.node) if isinstance(node, cst.Call)]
+        found = [call for call in calls if _is_function(job, stmt, call)]
         if sized and found:
             return _Site(stmt, found[-1], parents[0] if parents else stmt)
         if any(is_run_time(job, call, stmt.env) for call in found):
@@ -129,10 +131,14 @@ def _refuse_without_condition(job: Job, stmt: Let | Store, parents: tuple[Stmt, 
         raise Blocked("TL179", stmt.node, text)
 
 
-def _is_function(job: Job, call: cst.Call) -> bool:
+def _is_function(job: Job, stmt: Let | Store, call: cst.Call) -> bool:
+    """``T.abs`` of a float too: the compiler writes ``tir.fabs``, which nothing resolves."""
     resolved = job.file.names.resolve(call.func) or ""
     name = resolved.removeprefix(_LANGUAGE)
-    return resolved.startswith(_LANGUAGE) and SYNONYMS.get(name, name) in MATH - OF_NUMBERS
+    if not resolved.startswith(_LANGUAGE) or SYNONYMS.get(name, name) not in MATH:
+        return False
+    loads = job.file.evaluator.loads(call, stmt.env) if name == "abs" else ()
+    return name not in OF_NUMBERS or any(is_float(load.buffer.dtype) for load in loads)
 
 
 def _write(job: Job, site: _Site, names: Names) -> bool:
