@@ -265,3 +265,12 @@ def test_rows_whose_length_nobody_gives(shape: str, args: str, tail: str, said: 
     found = findings(source(FOUR.replace("SHAPE", shape), params=ROWS, launch=ONE, args=args, tail=tail))
     told = [finding.message for finding in found if finding.code in ("TL720", "TL801")]
     assert told == ([] if said is None else [f"nothing limits `{said[1]}`; the tiles fit UB up to {said}"])
+
+
+def test_rows_that_two_vector_cores_share() -> None:
+    """32,768 bytes of each tile for 16,384 columns: the launch never takes all of them at once where they are even."""
+    launch = "T.Kernel(8, threads=1 if D % 2 else 2, is_npu=True) as (cid)"
+    for launched, said in ((launch, []), (ONE, ["`D` = 12,272"])):
+        found = findings(source(FOUR.replace("SHAPE", "D,"), params=ROWS, launch=launched, args="M, D"))
+        told = [finding.message.partition(" up to ")[2] for finding in found if finding.code == "TL720"]
+        assert told == said

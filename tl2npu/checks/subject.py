@@ -188,7 +188,13 @@ class Subject:
 
     def _takes_arm(self, caller: Caller) -> bool:
         """Whether a call may come to this number of threads."""
-        odd = [size.evaluate(caller.values) for size in self.even]
+        return self.takes(caller.values)
+
+    def takes(self, values: Values) -> bool:
+        """Whether a launch with these sizes may take this number of threads."""
+        odd = [size.evaluate(values) for size in self.even]
+        if not odd:
+            return True
         return not any(n is not None and n % 2 for n in odd) if self.arm == 2 else any(n is None or n % 2 for n in odd)
 
     @property

@@ -41,6 +41,8 @@ def limits(subject: Subject, needs: Needs, caller: Caller) -> Iterator[Limit]:
 
         def overflow(size: int, name: str = name) -> Overflow | None:
             sizes = {**caller.values, **dict.fromkeys(names, _OTHERS), name: size}
+            if not subject.takes(sizes):
+                return None  # the launch takes another number of threads
             return next(needs.overflows(sizes, caller.words), None)
 
         lengths = (length for length in _LENGTHS if overflow(length) is not None)
