@@ -150,7 +150,7 @@ class Subject:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """``ascendc`` or ``pto``: what is asked for or the kernel names; both, the default first, if there is neither."""
+        """``ascendc`` or ``pto``: what is asked for, else what the kernel names; both, the default first, else."""
         if self.options.backend.target in (DEFAULT_TARGET, PTO):
             return (str(self.options.backend.target),)
         named: set[str] = set()
