@@ -181,7 +181,7 @@ def test_commands_and_options_exist(path: Path, helps: dict[str, str]) -> None:
 def test_commands_are_found() -> None:
     found = commands(README.read_text(encoding="utf-8"))
     assert ["migrate", "--diff", KERNEL] in found
-    assert ["rule", "TL848"] in found
+    assert ["rule", "--error", "507015"] in found
     assert len(found) >= 8
 
 
