@@ -485,7 +485,8 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
     if reached.target == "fallback":
         blocked = better[0].blocked if better else None
         why = f"{blocked.code} line {blocked.line}: {blocked.message}" if blocked else ""
-        form = "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
+        stays = "vid stays" if kind.uses_vid else "automatic passes only"
+        form = "vid and workspaces stay" if kind.exchanges else stays
         return f"{form}, because of {why}" if changed else f"because of {why}"
     if reached.target == "npuir":
         return "for AscendNPU IR" if changed else "for AscendNPU IR already"
@@ -515,4 +516,5 @@ def _result(job: Job, line: int, kind: Traits, disposition: Disposition, target:
 
 
 def _refused(job: Job, line: int, style: str, why: str) -> KernelResult:
-    return KernelResult(job.kernel_name, line, style, "none", "refused", why, tuple(sorted({n.code for n in job.notes})))
+    codes = tuple(sorted({note.code for note in job.notes}))
+    return KernelResult(job.kernel_name, line, style, "none", "refused", why, codes)
