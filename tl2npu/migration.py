@@ -483,9 +483,7 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
     if reached.target == "fallback":
         blocked = better[0].blocked if better else None
         why = f"{blocked.code} line {blocked.line}: {blocked.message}" if blocked else ""
-        form = (
-            "vid and workspaces stay" if kind.exchanges else "vid stays" if kind.uses_vid else "automatic passes only"
-        )
+        form = "vid and workspaces stay" if kind.exchanges else ("automatic passes only", "vid stays")[kind.uses_vid]
         return f"{form}, because of {why}" if changed else f"because of {why}"
     if reached.target == "npuir":
         return "for AscendNPU IR" if changed else "for AscendNPU IR already"
