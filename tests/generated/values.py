@@ -90,7 +90,8 @@ def join(left: str, right: str) -> str:
 def cast(dtype: str, value: Value) -> Value:
     """A conversion: to the nearest float, integers towards 0."""
     number, slack = np.asarray(value.value), np.asarray(value.slack)
-    if dtype in INTEGERS and value.dtype == WEAK_INT and not INTEGERS[dtype][0] <= number <= INTEGERS[dtype][1]:
+    low, high = INTEGERS.get(dtype, (0, 0))
+    if dtype in INTEGERS and value.dtype == WEAK_INT and ((number < low) | (number > high)).any():
         raise Discard("a number that the type does not have")
     if dtype in EPSILON:
         exact = value.dtype == dtype or (value.dtype in INTEGERS and BITS[value.dtype] < 16)
