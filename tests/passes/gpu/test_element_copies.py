@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.stage import after, blocked, same
-from tests.passes.gpu.support import agree, gpu_file
+from tests.passes.gpu.support import agree, gpu_file, migrated
 from tests.passes.simulated import run
 from tl2npu.passes.gpu import fills
 from tl2npu.passes.gpu.element_copies import rewrite as element_copies
@@ -609,3 +609,20 @@ for k in T.serial(2):
     inputs = {"A": RNG.standard_normal((32, 64)).astype(np.float32)}
     new = agree(gpu_file(params, body, launch="T.Kernel(2, threads=128) as bx"), inputs)
     assert f"T.copy(A[bx * 16 : bx * 16 + {8 if '8' in part else 16}, 0:32], {part})" in new
+
+
+def test_a_column_whose_length_has_a_name() -> None:
+    """A store of ``V`` elements of a vector to a column: its length is a name of the factory, not a number."""
+    body = """
+    x = T.alloc_shared((bm, 64), "float32")
+    s = T.alloc_fragment((bm,), "float32")
+    T.copy(X[bx * V, 0], x)
+    T.reduce_sum(x, s, dim=1)
+    T.copy(s, Y[bx * V : (bx + 1) * V, 1])
+    """
+    params = 'X: T.Tensor((64, 64), "float32"), Y: T.Tensor((64, 4), "float32")'
+    new = migrated(gpu_file(params, body, args="bm=32", factory="V = min(bm, 32)"))
+    x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64) % 7
+    found = run(new, {"X": x, "Y": np.zeros((64, 4), np.float32)})["Y"]
+    np.testing.assert_array_equal(found[:, 1], x.sum(axis=1))
+    assert not found[:, [0, 2, 3]].any()

@@ -51,8 +51,7 @@ def plain_copies(job: Job) -> None:
         if source.memory is Memory.GM and target.memory is Memory.GM:
             _between(job, stmt, edits, tiles)
             continue
-        tensor = stmt.src if source.memory is Memory.GM else stmt.dst
-        column = sliced_column(tensor) if tensor.buffer.memory is Memory.GM else None
+        column = sliced_column(job, stmt)
         if column is not None:
             _column(job, stmt, column, edits, tiles)
             continue
@@ -74,8 +73,8 @@ def columns_to_vectors(job: Job) -> None:
     for stmt in job.kernel.walk():
         if not isinstance(stmt, Copy) or stmt.node not in job.file.index:
             continue
-        tensor, tile = (stmt.src, stmt.dst) if stmt.src.buffer.memory is Memory.GM else (stmt.dst, stmt.src)
-        column = sliced_column(tensor) if tensor.buffer.memory is Memory.GM else None
+        tile = stmt.dst if stmt.src.buffer.memory is Memory.GM else stmt.src
+        column = sliced_column(job, stmt)
         if column is None or tile.buffer.memory is not Memory.UB or not tile.is_whole or stmt.options:
             continue
         if all(size == const(1) for size in tile.buffer.shape[:-1]):

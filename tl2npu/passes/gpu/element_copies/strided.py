@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Operand
+from tl2npu.kernel.model import Buffer, Copy, Memory
 from tl2npu.kernel.regions import Region
 from tl2npu.kernel.regions import extent_text as range_text
 from tl2npu.kernel.symbolic import const
@@ -26,6 +26,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type, number_type
 from tl2npu.passes.writing.statements import Names
 from tl2npu.passes.writing.tiles import dtype_text
+from tl2npu.source.tree import names_in
 
 _BLOCK_BITS = 256
 _NARROWEST = 16
@@ -95,8 +96,11 @@ def column_of(found: Region) -> Column:
     return Column(found.buffer, index, start, range_text(item), axis.lo.is_zero and item.extent == size)
 
 
-def sliced_column(operand: Operand) -> Column | None:
+def sliced_column(job: Job, copy: Copy) -> Column | None:
     """The column that a copy names with one slice which is not the last axis; None for other regions."""
+    operand = copy.src if copy.src.buffer.memory is Memory.GM else copy.dst
+    if operand.buffer.memory is not Memory.GM:
+        return None
     dims = operand.dims or ()
     sliced = [number for number, dim in enumerate(dims) if isinstance(dim.node, cst.Slice)]
     one = const(1)
@@ -110,6 +114,9 @@ def sliced_column(operand: Operand) -> Column | None:
     assert axis.extent is not None
     upper = code(axis.node.upper) if axis.node.upper is not None and axis.lo.is_zero else None
     extent = upper or size_text(axis.extent)
+    if operand is copy.dst and extent is None:  # a part of the tile may be stored
+        given = (name for name in names_in(axis.node) if job.file.evaluator.sym(name, copy.env) == axis.extent)
+        extent = next((name.value for name in given), None)
     if extent is None:
         return None
     index = []
