@@ -1,8 +1,7 @@
 """How often the tool does the same thing again for one kernel: a count for each kind of work, no times.
 
-``python benchmarks/repeats.py [--kernels] PATH...`` migrates the files below the paths in memory and prints the mean for
-each kernel, with ``--kernels`` also the files with most builds. ``tests/test_repeats.py`` holds the ceilings over all
-fixtures.
+``python benchmarks/repeats.py [--kernels] PATH...`` migrates the files below the paths in memory and prints the mean
+for each kernel, with ``--kernels`` also the files with most builds. ``tests/test_repeats.py`` holds ceilings.
 """
 
 from __future__ import annotations

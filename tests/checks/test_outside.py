@@ -64,7 +64,10 @@ def test_right_on_both_cores(statement: str) -> None:
         ("for i in T.serial(32):\n    T.copy(A[cid * 32 + i + vid * 16, :], a[i, :])", ["TL824"]),  # added twice
         ("T.tile.select(b, mask, a, 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL832"]),
         ("T.tile.add(b[:16, :], a[:16, :], a[:16, :])", ["TL832"]),  # halved once more
-        ("T.tile.select(b[0:16, :], mask, a[0:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL744", "TL825", "TL832", "TL897"]),
+        (
+            "T.tile.select(b[0:16, :], mask, a[0:16, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')",
+            ["TL744", "TL825", "TL832", "TL897"],
+        ),
         ("T.tile.select(b[:8, :], mask, a[:8, :], 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL825", "TL832", "TL897"]),
         ("T.tile.atomic_add(O[cid * 32 : cid * 32 + 16, :], a[:16, :])", ["TL836"]),
         ("T.tile.atomic_add(O[cid * 32 + vid * 8 : cid * 32 + vid * 8 + 16, :], a[:16, :])", ["TL836"]),
