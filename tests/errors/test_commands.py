@@ -23,7 +23,7 @@ def test_a_code() -> None:
     assert done.exit_code == 0
     assert done.stdout.startswith("cause: 107000 (runtime)\n")
     assert "65,535" in done.stdout
-    assert "  rules:  TL954 many-blocks, TL881 symbolic-grid\n" in done.stdout
+    assert "  rules:  TL817 too-many-blocks, TL881 symbolic-grid\n" in done.stdout
     assert "tile-ai/tilelang-ascend#666" in done.stdout
 
 

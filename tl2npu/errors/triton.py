@@ -18,7 +18,7 @@ ROWS: tuple[Row, ...] = (
      "kernel.ttadapter.mlir:3:3: error: cbuf overflow, requires 8388608 bits while 4194304 bits available!",
      "the operands (cbuf, L1) or the result (cc, L0C) of `tl.dot` do not fit", "use smaller blocks",
      "AscendNPU IR, PlanMemory"),
-    ("grid-limit", "cause", "TL954 TL881",
+    ("grid-limit", "cause", "TL817 TL881",
      ("grid should be less than 65536", "coreDim={blocks} can't be greater than UINT16_MAX",
       "can't be greater than UINT16_MAX", "less than or equal to 65535"),
      "RuntimeError: grid should be less than 65536! You can try \"export TRITON_ALL_BLOCKS_PARALLEL=1\"",
