@@ -150,7 +150,7 @@ class Subject:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """``ascendc`` or ``pto``: what is asked for, else what the kernel names; both, the default first, else."""
+        """``ascendc`` or ``pto``: asked for, or what the kernel names; else both, the default first."""
         if self.options.backend.target in (DEFAULT_TARGET, PTO):
             return (str(self.options.backend.target),)
         named: set[str] = set()
