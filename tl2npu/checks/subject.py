@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import libcst as cst
 
+from tl2npu.codes import CODES
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.kernel.access import side_of
@@ -68,6 +69,11 @@ class Finding:
     as_it_stands: Severity | None = None
     by: Check | None = None
     lacks: Literal["", "axes", "even rows"] = ""
+
+    @property
+    def weight(self) -> Severity:
+        """Its severity, or that of its code."""
+        return self.severity or CODES[self.code].severity
 
     @property
     def offer(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from tl2npu.checks.cross_core import cores, hand_overs, races
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.run import ROW_SPLIT_CHECKS, check_families
-from tl2npu.codes import CODES
 from tl2npu.passes.gpu.memory import renamed
 from tl2npu.passes.job import Job
 from tl2npu.strategy.attempt import evenness, subject_of
@@ -36,6 +35,5 @@ def landed(job: Job) -> Job:
 def _objections(job: Job) -> tuple[int, int]:
     """How many errors and warnings the checks have that see such copies."""
     subject = subject_of(job)
-    found = [one.severity or CODES[one.code].severity for one in check_families(subject, _FAMILIES)]
-    found += [one.severity or CODES[one.code].severity for one in evenness(job, subject)]
+    found = [one.weight for one in (*check_families(subject, _FAMILIES), *evenness(job, subject))]
     return found.count("error"), found.count("warning")

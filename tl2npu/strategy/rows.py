@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from tl2npu.checks.row_split.evenness import rows_not_even
 from tl2npu.checks.run import ROW_SPLIT_CHECKS, check_families
 from tl2npu.checks.subject import Finding
-from tl2npu.codes import CODES
 from tl2npu.passes.gpu import both_cores, gathered_rows, unit_axes
 from tl2npu.passes.gpu.launch import even_rows
 from tl2npu.passes.job import Job
@@ -27,7 +26,7 @@ def obstacles(case: Case, job: Job) -> list[Finding]:
 
 
 def _counts(case: Case, job: Job, one: Finding) -> bool:
-    if (one.severity or CODES[one.code].severity) != "error":
+    if one.weight != "error":
         return False
     return not case.suppressions.codes or not case.suppressions.covers(job.line(one.node), one.code)
 

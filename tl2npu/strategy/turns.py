@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tl2npu.checks.operators import starts
 from tl2npu.checks.run import check_families
-from tl2npu.codes import CODES
 from tl2npu.passes.gpu.launch import empty_turns
 from tl2npu.passes.job import Job
 from tl2npu.strategy.attempt import subject_of
@@ -20,4 +19,4 @@ def without_empty(job: Job) -> Job:
 
 def _behind(job: Job) -> int:
     found = check_families(subject_of(job), (starts.check,))
-    return sum((one.severity or CODES[one.code].severity) != "info" for one in found)
+    return sum(one.weight != "info" for one in found)
