@@ -10,7 +10,7 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.numbers import is_zero
+from tl2npu.kernel.numbers import is_one, is_zero
 from tl2npu.source.tree import nodes_of
 
 _ZERO = cst.Float("0.0")
@@ -29,19 +29,24 @@ def loses_vector_form(statement: cst.CSTNode) -> bool:
     The compiler runs such a statement element by element, and with it all statements of the loop
     (ascend_lower_parallel_to_vector.cc, ``HandleSimpleCase`` and ``HandleLeftSimpleRightComplex``).
     """
+    value = _value(statement)
+    if value is None or not _has_elements(value):
+        return False
+    found = simplified(value)
+    return not _has_elements(found) or _has_number_first(found)
+
+
+def simplified_value(statement: cst.CSTNode) -> cst.BaseExpression | None:
+    """What an assignment stores, simplified; None for another statement."""
+    value = _value(statement)
+    return simplified(value) if value is not None else None
+
+
+def _value(statement: cst.CSTNode) -> cst.BaseExpression | None:
     if isinstance(statement, cst.AugAssign):
         operator = _AUGMENTED.get(type(statement.operator))
-        if operator is None:
-            return False
-        value: cst.BaseExpression = cst.BinaryOperation(statement.target, operator, statement.value)
-    elif isinstance(statement, cst.Assign):
-        value = statement.value
-    else:
-        return False
-    if not _has_elements(value):
-        return False
-    found = _simplified(value)
-    return not _has_elements(found) or _has_number_first(found)
+        return cst.BinaryOperation(statement.target, operator, statement.value) if operator is not None else None
+    return statement.value if isinstance(statement, cst.Assign) else None
 
 
 def _has_elements(node: cst.BaseExpression) -> bool:
@@ -66,29 +71,37 @@ def _sides(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     return []
 
 
-def _simplified(node: cst.BaseExpression) -> cst.BaseExpression:
+def simplified(node: cst.BaseExpression) -> cst.BaseExpression:
+    """The expression as the compiler has it; the same object if it stays."""
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        inner = _simplified(node.expression)
-        return _ZERO if is_zero(inner) else node.with_changes(expression=inner)
+        inner = simplified(node.expression)
+        return _ZERO if is_zero(inner) else node if inner is node.expression else node.with_changes(expression=inner)
     if isinstance(node, cst.Call):
-        return node.with_changes(args=[arg.with_changes(value=_simplified(arg.value)) for arg in node.args])
+        args = [simplified(arg.value) for arg in node.args]
+        if all(new is arg.value for new, arg in zip(args, node.args, strict=True)):
+            return node
+        return node.with_changes(args=[arg.with_changes(value=new) for new, arg in zip(args, node.args, strict=True)])
     if not isinstance(node, cst.BinaryOperation):
         return node
-    left, right = _simplified(node.left), _simplified(node.right)
+    left, right = simplified(node.left), simplified(node.right)
     if isinstance(node.operator, cst.Multiply) and (is_zero(left) or is_zero(right)):
         return _ZERO
-    if isinstance(node.operator, cst.Divide) and is_zero(left):
-        return _ZERO
+    if isinstance(node.operator, cst.Multiply) and (is_one(left) or is_one(right)):
+        return right if is_one(left) else left
+    if isinstance(node.operator, cst.Divide) and (is_zero(left) or is_one(right)):
+        return _ZERO if is_zero(left) else left
     if isinstance(node.operator, cst.Add) and (is_zero(left) or is_zero(right)):
         return right if is_zero(left) else left
     if isinstance(node.operator, cst.Subtract):
+        if is_zero(right):
+            return left
         if _same(left, right):
             return _ZERO
         if isinstance(left, cst.BinaryOperation) and isinstance(left.operator, cst.Add):  # (x + y) - x
             for part, other in ((left.left, left.right), (left.right, left.left)):
                 if _same(part, right):
                     return other
-    return node.with_changes(left=left, right=right)
+    return node if left is node.left and right is node.right else node.with_changes(left=left, right=right)
 
 
 def _same(left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
