@@ -32,6 +32,11 @@ class Instructions(OneType):
 
     def emit(self, place: Place, value: Expr, kept: bool = False, item: Put | None = None) -> None:
         """``place = value`` in the loop."""
+        if self.is_half(place.dtype):
+            written = self.halves.written(value, place.dtype, self.temporaries.dtype_text(place.dtype))
+            if written is not value:
+                self.note("TL751")
+                value, kept = written, False
         target = show(place.load)
         if self.alone(place, value) or self.by_element(place, value):
             return

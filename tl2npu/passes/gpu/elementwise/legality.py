@@ -17,6 +17,7 @@ from tl2npu.passes.gpu.elementwise.indices import both, index_vector
 from tl2npu.passes.gpu.elementwise.instructions import Instructions
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
+from tl2npu.passes.gpu.elementwise.reading import OWN
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, same, show, with_args
 from tl2npu.passes.gpu.elementwise.work import is_flat, is_source
 
@@ -190,7 +191,7 @@ class Legality(Instructions):
         """
         converted = value.name == "integer" and self.reading.is_float(dtype)
         if dtype == "float32" and value.dynamic and not converted:
-            converted = self.reading.float_type(show(value)) not in ("", dtype)
+            converted = value.name == OWN or self.reading.float_type(show(value)) not in ("", dtype)
         if not value.dynamic or value.value is not None or (value.text.isidentifier() and not converted):
             return value
         text = f"T.float32({show(value)})" if converted else show(value)

@@ -34,6 +34,8 @@ _COMPARES: dict[type[cst.BaseCompOp], str] = {
     cst.GreaterThanEqual: ">=",
 }
 _ROW, _COLUMN = frozenset("r"), frozenset("c")
+OWN = "own"
+"""A number that is written in the type of the tiles beside it."""
 _NONE: frozenset[str] = frozenset()
 
 _OF_INTEGERS = (
@@ -66,7 +68,8 @@ class Reading:
         self._late = job.late
         self._judge = job.judge
         self._kernel = job.kernel
-        self._integers = self._given_integers()
+        self._given = self._given_integers()
+        self._integers = set(self._given)
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
         others: set[str] = set()
         for stmt in lets:
@@ -75,8 +78,24 @@ class Reading:
         self._integers -= others
         self._floats: dict[str, str] = {}
         for stmt in lets:
-            dtype = self.float_type(code(stmt.value.node))
+            dtype = self.float_type(code(stmt.value.node)) if not self.is_whole(stmt.value.node) else ""
             self._floats[stmt.name] = dtype if self._floats.get(stmt.name, dtype) == dtype else ""
+
+    def is_real(self, value: Expr) -> bool:
+        """True for a number that is a float32 for TVM: no integer, and not in the type of halves."""
+        if value.name:
+            return False
+        return not self.is_whole(parsed(value.text)) and not element_types.is_own(self.float_type(value.text))
+
+    def is_whole(self, node: cst.BaseExpression) -> bool:
+        """True for arithmetic of integers only."""
+        if isinstance(node, cst.Name):
+            return node.value in self._given
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OF_INTEGERS):
+            return self.is_whole(node.left) and self.is_whole(node.right)
+        if isinstance(node, cst.UnaryOperation):
+            return self.is_whole(node.expression)
+        return isinstance(node, cst.Integer)
 
     def _given_integers(self) -> set[str]:
         """Block indices, loop variables, sizes of tensors and parameters that are declared as integers."""
@@ -391,10 +410,9 @@ class Reading:
 
     def _cast_to(self, node: cst.Call, value: cst.BaseExpression, dtype: str, text: str, env: Env) -> Expr:
         arg = self.expression(value, env)
-        if arg.is_number and not arg.dynamic:
-            return arg  # a number takes the type of what it meets
-        if arg.is_number:
-            return self._leaf(node, env)
+        if arg.is_number:  # takes the type of what it meets, if the kernel does not compute it
+            found = self._leaf(node, env) if arg.dynamic else arg
+            return replace(found, name=OWN) if element_types.is_own(dtype) else found
         if arg.kind in ("compare", "logic"):
             return Expr("select", "", (arg, number("1"), number("0")), dtype, axes=arg.axes)
         return Expr("cast", dtype, (arg,), dtype, node, text, axes=arg.axes)
