@@ -410,6 +410,9 @@ class Reading:
 
     def _cast_to(self, node: cst.Call, value: cst.BaseExpression, dtype: str, text: str, env: Env) -> Expr:
         arg = self.expression(value, env)
+        to_integers = element_types.is_integer(dtype) and not arg.dynamic
+        if arg.is_number and to_integers and not self.is_whole(parsed(arg.text)):
+            return replace(self._leaf(node, env), name="integer") if arg.value is None else number(str(int(arg.value)))
         if arg.is_number:  # takes the type of what it meets, if the kernel does not compute it
             found = self._leaf(node, env) if arg.dynamic else arg
             return replace(found, name=OWN) if element_types.is_own(dtype) else found
