@@ -68,6 +68,7 @@ class Reading:
         self._late = job.late
         self._judge = job.judge
         self._kernel = job.kernel
+        self._factory = job.located.factory
         self._given = self._given_integers()
         self._integers = set(self._given)
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
@@ -98,11 +99,13 @@ class Reading:
         return isinstance(node, cst.Integer)
 
     def _given_integers(self) -> set[str]:
-        """Block indices, loop variables, sizes of tensors and parameters that are declared as integers."""
+        """Block indices, loop variables, sizes of tensors, and parameters that are integers by type or default."""
         kernel = self._kernel
         found = set(kernel.launch.names) if kernel.launch is not None else set()
         found |= {item.name for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
         found |= {name for buffer in kernel.buffers.values() for size in buffer.shape for name in size.variables()}
+        given = nodes_of(self._factory.node.params, cst.Param) if self._factory is not None else ()
+        found |= {param.name.value for param in given if isinstance(param.default, cst.Integer)}
         return found | {name for name, param in kernel.scalars.items() if self._is_declared_as_integer(param)}
 
     def _is_declared_as_integer(self, param: cst.Param) -> bool:

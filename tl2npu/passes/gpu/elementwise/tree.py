@@ -219,6 +219,13 @@ def with_args(expr: Expr, *args: Expr) -> Expr:
     return replace(expr, args=args, node=None, dtype=dtype, axes=joined(*args))
 
 
+def with_part(expr: Expr, part: Expr, new: Expr) -> Expr:
+    """The expression with another one in place of a part."""
+    if expr is part:
+        return new
+    return with_args(expr, *(with_part(arg, part, new) for arg in expr.args)) if expr.args else expr
+
+
 def same(left: Expr, right: Expr) -> bool:
     """Whether two expressions have the same text."""
     return show(left).replace(" ", "") == show(right).replace(" ", "")

@@ -96,7 +96,7 @@ class Work:
         """A statement in the loops of the nest."""
         if form == "rows" and self.nest.rows is not None and self.nest.rows.extent.constant == 1:
             form = "flat"  # there is no loop over one row
-        if "[" in text.partition("=")[2] and loses_vector_form(_statement(text)):
+        if loses_form(text):
             form = "scalar"
         self.steps.append(InLoop(self.nest.names, self.nest.extents, text, form, self.stmt, kept))
 
@@ -220,10 +220,12 @@ class Work:
 
 
 @lru_cache(maxsize=1024)
-def _statement(text: str) -> cst.CSTNode:
-    """The first simple statement of a text."""
+def loses_form(text: str) -> bool:
+    """Whether a statement has no vector form once it is simplified."""
+    if "[" not in text.partition("=")[2]:
+        return False
     line = cst.parse_module(text).body[0]
-    return line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
+    return isinstance(line, cst.SimpleStatementLine) and loses_vector_form(line.body[0])
 
 
 def is_source(value: Expr, item: Put | None) -> bool:
