@@ -16,7 +16,6 @@ from tl2npu.checks.operators.expr import Expr, value_of
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
 from tl2npu.kernel.named_types import named_types, product_types
-from tl2npu.kernel.simplified import is_left_a_number
 
 Form = Literal["vector", "rows", "scalar"]
 
@@ -87,7 +86,7 @@ def _form(
 ) -> Form:
     if not all(_only_stores(loop.body, nest) for loop in nest):
         return "scalar"
-    if is_left_a_number(store.node) or not value.loads or not _vectorises(value, store.target, (outer, inner), words):
+    if not value.loads or not _vectorises(value, store.target, (outer, inner), words):
         return "scalar"
     if not any(dim.lo.depends_on(str(inner.var)) for dim in store.target.dims or ()):
         return "scalar"

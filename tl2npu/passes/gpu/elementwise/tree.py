@@ -245,6 +245,15 @@ def with_args(expr: Expr, *args: Expr) -> Expr:
     return replace(expr, args=args, node=None, dtype=dtype, axes=joined(*args))
 
 
+_NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1, "//": 1}
+
+
+def is_neutral(sign: str, part: Expr, *, on_the_right: bool) -> bool:
+    """Whether a number leaves the other operand as it is: the compiler drops ``+ 0`` and ``* 1``."""
+    value = part.value
+    return value is not None and value == _NEUTRAL.get(sign) and (on_the_right or sign in ("+", "*"))
+
+
 def same(left: Expr, right: Expr) -> bool:
     """Whether two expressions have the same text."""
     return show(left).replace(" ", "") == show(right).replace(" ", "")
