@@ -41,7 +41,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL738", "packed-mask-for-pto", "error", "display-only",
      "compile for `ascendc`, or write the condition as an `if` on single elements"),
     ("TL739", "name-keeps-its-old-value", "error", "display-only",
-     "use `T.alloc_var`, or another name"),
+     "write what differs under the `if` itself, or compute the value as one expression"),
     ("TL740", "calls-not-looked-at", "info", "display-only",
      "to check other sizes, call the factory with them in a separate file"),
     ("TL741", "shapes-differ", "error", "display-only",

@@ -68,7 +68,7 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     if not isinstance(operand, Operand) or operand.buffer.memory is not Memory.UB:
         return
     types, mode = types_of(subject, operand.buffer), _text(subject, stmt, "mode")
-    if types and not any(element_types.takes(name, dtype, mode) for dtype in types):
+    if types and not any(element_types.takes(name, dtype, mode, subject.target) for dtype in types):
         text = f"`{operand.buffer.name}` is {min(types)}, but `T.{name}` supports only {_known(name)}"
         yield Finding("TL710", stmt.node, text)
     value = stmt.args.get("value")
