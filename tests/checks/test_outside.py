@@ -8,7 +8,7 @@ import pytest
 from tests.checks.support import LOAD, PARAMS, STORE, TILES, errors, findings, kernel, source
 from tl2npu.codes import CODES
 
-VECTORS = 'w = T.alloc_ub((64,), "float32")\nw2 = T.alloc_ub((64,), "float32")\nn = T.alloc_ub((32,), "int32")'
+VECTORS = 'w = T.alloc_ub((64,), "float32")\nw2 = T.alloc_ub((64,), "float32")\nn = T.alloc_ub((32,), "float32")'
 MORE = """
 vid = T.get_block_binding(1)
 s = T.alloc_ub((32,), "float32")
