@@ -42,7 +42,14 @@ def _codes(operator: str, wide: str = '"float32"', narrow: str = '"float16"', ar
 
 
 @pytest.mark.parametrize(
-    "operator", ["T.tile.exp(y, x)", "T.tile.sigmoid(y, x)", "T.tile.add(y, y, x)", "T.tile.mul(y, x, 2.0)", "T.tile.mul(x, x, s[3])"]
+    "operator",
+    [
+        "T.tile.exp(y, x)",
+        "T.tile.sigmoid(y, x)",
+        "T.tile.add(y, y, x)",
+        "T.tile.mul(y, x, 2.0)",
+        "T.tile.mul(x, x, s[3])",
+    ],
 )
 def test_two_types(operator: str) -> None:
     assert _codes(operator) == ["TL710"]

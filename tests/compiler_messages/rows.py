@@ -1,7 +1,8 @@
 """The rows of the table of compiler messages, each with a program that triggers it.
 
-``rows.txt``: headings ``# part | sources``; rows ``line | message | trigger``; below each the statements of a program, with
-the kernel that they stand in in brackets (``vector`` if none).
+``rows.txt``: headings ``# part | sources``; rows ``line | message | trigger | rule`` (``-``: none says it yet, which
+``docs/compiler-messages.md`` lists as not covered; ``[pto]`` before a line: for that target). Below each stand the
+statements of a program, with the kernel that they belong into in brackets (``vector`` if none).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
 
+from tl2npu.checks.subject import DEFAULT_TARGET, PTO
+
 ROWS = Path(__file__).with_name("rows.txt")
 _IMPORTS = "import tilelang\nimport tilelang.language as T\n"
 _PASSES = "AUTO_SYNC", "AUTO_CV_COMBINE", "AUTO_CV_SYNC", "MEMORY_PLANNING"
@@ -19,13 +22,18 @@ _PASSES = "AUTO_SYNC", "AUTO_CV_COMBINE", "AUTO_CV_SYNC", "MEMORY_PLANNING"
 
 @dataclass(frozen=True)
 class Row:
-    """One message: where it stands, what it says, what triggers it; ``kernel``: what the statements stand in."""
+    """One message: where it stands, what it says, what triggers it, and the rule that says so in ``check``.
+
+    ``kernel``: what the statements stand in.
+    """
 
     part: str
     sources: str
     place: str
     message: str
     trigger: str
+    rule: str
+    target: str
     kernel: str
     statements: str
 
@@ -43,12 +51,13 @@ def rows() -> Iterator[Row]:
         if head.startswith("# "):
             part, sources = (word.strip() for word in head[2:].split("|"))
             continue
-        place, message, trigger = (word.strip() for word in head.split(" | "))
+        place, message, trigger, rule = (word.strip() for word in head.split(" | "))
         body = dedent(rest).strip()
         kernel = "vector"
         if body.startswith("["):
             kernel, _, body = body[1:].partition("]")
-        yield Row(part, sources, place, message, trigger, kernel, body.strip())
+        target = PTO if place.startswith("[pto] ") else DEFAULT_TARGET
+        yield Row(part, sources, place.removeprefix("[pto] "), message, trigger, rule, target, kernel, body.strip())
 
 
 _TENSORS = {
@@ -113,7 +122,6 @@ k = T.alloc_fragment((64, 64), "int32")
 
 def program(kernel: str, statements: str) -> str:
     """A file with one kernel around the statements."""
-    kernel = kernel.removesuffix("-pto")
     if kernel == "file":
         return f"{_IMPORTS}\n\n{statements}\n"
     if kernel == "vector":
@@ -134,8 +142,9 @@ def program(kernel: str, statements: str) -> str:
 
 def _factory(body: str, passes: tuple[str, ...], launch: str, names: str) -> str:
     words = set(re.findall(r"\w+", body))
-    tensors = ", ".join(f'{name}: T.Tensor({shape}, "{dtype}")' for name, (shape, dtype) in _TENSORS.items() if name in words)
-    given = ", ".join(f"tilelang.PassConfigKey.TL_ASCEND_{name}: True" for name in passes).replace("ASCEND_MEM", "ASCEND_MEM")
+    used = {name: found for name, found in _TENSORS.items() if name in words}
+    tensors = ", ".join(f'{name}: T.Tensor({shape}, "{dtype}")' for name, (shape, dtype) in used.items())
+    given = ", ".join(f"tilelang.PassConfigKey.TL_ASCEND_{name}: True" for name in passes)
     signature = tensors + (", n: T.int32" if "n" in words else "")
     lines = [f"@tilelang.jit(pass_configs={{{given}}})", "def factory():", "    @T.prim_func"]
     lines += [f"    def main({signature}):", f"        with T.Kernel(1, {launch}) as {names}:"]

@@ -59,7 +59,8 @@ def _check_names(subject: Subject) -> Iterator[Finding]:
             continue
         others = names.setdefault(buffer.name, [])
         if any(not _excluded(subject, other, placed) for other in others):
-            yield Finding("TL847", buffer.node, f"two tiles are named `{buffer.name}`: the compiler takes each name once")
+            text = f"two tiles are named `{buffer.name}`: the compiler takes each name once"
+            yield Finding("TL847", buffer.node, text)
             return
         others.append(placed)
 

@@ -113,11 +113,13 @@ def _tuned(subject: Subject, factory: cst.FunctionDef) -> Iterator[Finding]:
         if subject.file.names.resolve(called_by(decorator)) not in AUTOTUNE:
             continue
         if not isinstance(decorator.decorator, cst.Call):
-            yield Finding("TL730", decorator, "`tilelang.autotune` takes its configurations: `autotune(configs=[...])`")
+            text = "`tilelang.autotune` takes its configurations: `autotune(configs=[...])`"
+            yield Finding("TL730", decorator, text)
             continue
         given = argument(decorator.decorator, "configs", 0)
         listed = given.elements if isinstance(given, (cst.List, cst.Tuple)) and params.star_kwarg is None else ()
-        for key in [part.key for item in listed for part in getattr(item.value, "elements", ()) if hasattr(part, "key")]:
+        dicts = [item.value for item in listed if isinstance(item.value, cst.Dict)]
+        for key in [part.key for one in dicts for part in one.elements if isinstance(part, cst.DictElement)]:
             if isinstance(key, cst.SimpleString) and key.evaluated_value not in own:
                 text = f"`{factory.name.value}` has no parameter {code(key)}, which the configurations set"
                 yield Finding("TL730", key, text)

@@ -1,4 +1,4 @@
-"""TL791: names that no TileLang has. TL897: names of GPU TileLang that the Ascend dialect does not have, and its dtype objects used as values.
+"""TL791, TL897: names of no TileLang, and of GPU TileLang only; its dtype objects used as values.
 
 Such a file fails when it is imported or compiled. Source: the name space of tile-ai/tilelang-ascend at 95acbd7f, where
 ``T.float16`` is a function that converts and ``T.clear`` does not exist.

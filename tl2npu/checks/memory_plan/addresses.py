@@ -17,6 +17,7 @@ from tl2npu.kernel.model import Buffer, Op, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, product
 
+
 def check(subject: Subject) -> Iterator[Finding]:
     """One finding for each call, for the first known way to call the factory that shows it."""
     for placed in subject.statements:

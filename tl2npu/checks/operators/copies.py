@@ -141,7 +141,7 @@ def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
     if inner.dims is None and own is not None and len(own) > 1 and outer.dims is not None and len(outer.dims) == 1:
         rows, count = product(own[:-1]), extents[0] if extents is not None else product(own)
         if subject.known_different(rows, one) and subject.known_different(count, own[-1]):
-            text = f"`{code(outer.node)}` has one axis: the copy moves one row of `{code(inner.node)}`, which has {rows}"
+            text = f"`{code(outer.node)}` has one axis: the copy moves one of the {rows} rows of `{code(inner.node)}`"
             yield Finding("TL741", copy.node, text)
     if extents is None:
         return

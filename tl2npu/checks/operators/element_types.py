@@ -55,8 +55,9 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     name = stmt.op.name
     if name in element_types.ALIKE:
         mask = element_types.ALIKE[name]
-        operands = [o for given, o in stmt.operands if given != mask and (name == "tile.atomic_add" or not is_element(o))]
-        tiles = [o.buffer for o in operands if o.buffer.memory is Memory.UB or name == "tile.atomic_add"]
+        starts = name == "tile.atomic_add"
+        operands = [o for given, o in stmt.operands if given != mask and (starts or not is_element(o))]
+        tiles = [o.buffer for o in operands if o.buffer.memory is Memory.UB or starts]
         for tile in tiles[1:]:
             one, other = types_of(subject, tiles[0]), types_of(subject, tile)
             if one and other and not one & other:

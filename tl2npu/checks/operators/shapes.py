@@ -1,7 +1,7 @@
-"""TL700, TL741, TL790: shapes that reductions, broadcasts, row operations and products take, as their front end asserts them.
+"""TL700, TL741, TL790: shapes that reductions, broadcasts and row operations take, as their front end asserts them.
 
-Source: ``reduce_ascend.py`` and ``ascend_tile.py`` of ``tilelang/language`` at 95acbd7f; every message was seen. The sizes
-are the numbers of each known way to call the factory; what is not known is left alone.
+Source: ``reduce_ascend.py`` and ``ascend_tile.py`` of ``tilelang/language`` at 95acbd7f; every message was seen. The
+sizes are the numbers of each known way to call the factory; what is not known is left alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym
 
 Shape = tuple[int, ...]
-_ROW_OPERATORS = frozenset(f"tile.row_expand_{name}" for name in "mul mul_experiment sub_experiment div_experiment".split())
+_ROW_OPERATORS = frozenset(
+    f"tile.row_expand_{name}" for name in ("mul", "mul_experiment", "sub_experiment", "div_experiment")
+)
 
 _REPETITION, _AT_A_TIME = 256, 8
 
@@ -32,6 +34,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         stmt = placed.stmt
         if not isinstance(stmt, Op):
             continue
+        names: tuple[str, ...]
         if stmt.op.kind is Kind.REDUCE and "out" in stmt.args:
             names, judge = ("buffer", "out"), _reduction
         elif stmt.op.name == "tile.broadcast":
@@ -96,7 +99,7 @@ def _reduction(stmt: Op, shapes: list[Shape], known: Mapping[str, int]) -> str:
     if len(source) == 3 or "real_shape" in stmt.args:
         return _valid_part(stmt, source, known)
     kept, target = source[:axis] + source[axis + 1 :], stmt.args["out"]
-    expected = [kept, source[:axis] + (1,) + source[axis + 1 :]]
+    expected = [kept, (*source[:axis], 1, *source[axis + 1 :])]
     sliced = isinstance(target, Operand) and target.dims is not None
     if out in expected or (sliced and any(_embeds(out, one) for one in expected)):
         return ""
@@ -172,7 +175,8 @@ def _row_operator(stmt: Op, shapes: list[Shape], known: Mapping[str, int]) -> st
 def _repetitions(subject: Subject, stmt: Op, target: Shape) -> str:
     """``RowExpandBinOpExperimentCodegen``: whole repetitions of 256 bytes, and eight of them at a time."""
     operand = stmt.args["dst"]
-    sizes = {ITEM_SIZE.get(name, 0) for name in types_of(subject, operand.buffer)} if isinstance(operand, Operand) else {}
+    types = types_of(subject, operand.buffer) if isinstance(operand, Operand) else frozenset()
+    sizes = {ITEM_SIZE.get(name, 0) for name in types}
     lanes = _REPETITION // max(sizes, default=_REPETITION)
     count = prod(target)
     if not sizes or (count % lanes == 0 and count // lanes % _AT_A_TIME == 0):
