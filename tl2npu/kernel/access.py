@@ -7,11 +7,11 @@ decide by the memory of the operands.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from tl2npu.dialects.catalogue import Core, Kind, Role
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
+    Access,
     Branch,
     Buffer,
     Copy,
@@ -32,18 +32,14 @@ from tl2npu.kernel.model import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Access:
-    """One buffer access; ``element`` is True for a scalar load or store, False for a tile operation."""
-
-    operand: Operand
-    reads: bool
-    writes: bool
-    element: bool = False
-
-
-def accesses(stmt: Stmt) -> Iterator[Access]:
+def accesses(stmt: Stmt) -> tuple[Access, ...]:
     """Accesses of one statement itself (not of the statements inside it)."""
+    if stmt.accessed is None:
+        stmt.accessed = tuple(_accesses(stmt))
+    return stmt.accessed
+
+
+def _accesses(stmt: Stmt) -> Iterator[Access]:
     if isinstance(stmt, Copy):
         yield Access(stmt.src, True, False)
         yield Access(stmt.dst, False, True)

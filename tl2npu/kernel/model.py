@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -95,7 +96,7 @@ class Operand:
     dims: tuple[Dim, ...] | None
     node: cst.BaseExpression
 
-    @property
+    @cached_property
     def loads(self) -> tuple[Operand, ...]:
         """Buffer elements read in order to compute the indices."""
         return tuple(load for dim in self.dims or () for load in dim.loads)
@@ -117,6 +118,16 @@ class Operand:
 
 
 @dataclass(frozen=True, eq=False)
+class Access:
+    """One buffer access; ``element`` is True for a scalar load or store, False for a tile operation."""
+
+    operand: Operand
+    reads: bool
+    writes: bool
+    element: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Scalar:
     """An expression operand; ``loads`` are the buffer elements in it."""
 
@@ -127,11 +138,15 @@ class Scalar:
 
 @dataclass(eq=False)
 class Stmt:
-    """``node`` is the statement; ``via`` the macro calls that lead to it; ``env`` the names in scope before it."""
+    """``node`` is the statement; ``via`` the macro calls that lead to it; ``env`` the names in scope before it.
+
+    ``accessed``: what ``kernel.access.accesses`` found, which is asked more often than anything else.
+    """
 
     node: cst.CSTNode
     via: tuple[cst.CSTNode, ...] = field(default=(), kw_only=True)
     env: Env = field(default=NOWHERE, kw_only=True, repr=False)
+    accessed: tuple[Access, ...] | None = field(default=None, init=False, repr=False)
 
 
 @dataclass(eq=False)

@@ -101,10 +101,12 @@ def _with_macros_in_place(case: Case, tried: Attempt) -> Attempt:
     return again if again.reached or (tried.blocked and tried.blocked.code in _OF_MACROS) else tried
 
 
-def _rewritten(case: Case, write: Callable[[], Job] | None = None) -> list[Attempt]:
+def _rewritten(
+    case: Case, write: Callable[[], Job] | None = None, may_be_better: Callable[[Job], bool] = lambda _: True
+) -> list[Attempt]:
     """A kernel that is written anew, once: for both vector cores where they can share its rows, else for one.
 
-    ``write``: goes another way from a fork on.
+    ``write``: goes another way from a fork on; there are no forms if what it gives cannot be better.
     """
     threads = case.start.options.threads
     form = ONE if threads == "1" else TWO
@@ -114,6 +116,8 @@ def _rewritten(case: Case, write: Callable[[], Job] | None = None) -> list[Attem
         made = without_text(form, case.start, blocked)
     if not made.built:
         return [made] if threads != "auto" else [made, replace(made, target=ONE)]
+    if not may_be_better(made.job):
+        return []
     if form == ONE:
         return [_finished(case, ONE, made.job)]
     job, left = rows.shared(case, made.job)
@@ -133,20 +137,13 @@ def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:
 def _finished(case: Case, form: str, job: Job) -> Attempt:
     """The form with what makes it faster or safer, as much of it as the checks take."""
     guarded = turns.without_empty(job)
-    candidates: tuple[Callable[[], Job], ...] = (
-        lambda: products.landed(guarded),
-        lambda: guarded,
-        lambda: products.landed(job),
-        lambda: job,
-    )
-    tried: list[tuple[Job, Attempt]] = []
-    for make in candidates:
-        made = make()
-        if not any(made is known for known, _ in tried):
-            tried.append((made, judged(case, form, made)))
-        if tried[-1][1].reached:
-            break
-    return tried[-1][1]
+    found: Attempt | None = None
+    for start in (guarded, job) if guarded is not job else (job,):
+        made = products.landed(start)
+        found = judged(case, form, made)
+        if found.reached:
+            return found
+    return found if found is not None and made is job else judged(case, form, job)
 
 
 def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:

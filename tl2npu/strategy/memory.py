@@ -12,16 +12,19 @@ from tl2npu.checks.cross_core import hand_overs, kept, pipelines, races
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.memory_plan.fitting import is_overfull, shortage
 from tl2npu.passes.job import Job
-from tl2npu.strategy.attempt import Attempt, Case
+from tl2npu.strategy import products
+from tl2npu.strategy.attempt import Attempt, Case, subject_of
 
 _OF_STAGES = (sharing.check, fitting.check, hand_overs.check, races.check, kept.check, pipelines.check)
 """What objects to a loop over both cores that has stages, and may not to one in which they take turns."""
 
 
 class Tries(Protocol):
-    """The forms of a kernel, on the way that ``write`` goes."""
+    """The forms of a kernel, on the way that ``write`` goes; none where what it gives cannot be better."""
 
-    def __call__(self, case: Case, write: Callable[[], Job] | None = None) -> list[Attempt]: ...
+    def __call__(
+        self, case: Case, write: Callable[[], Job] | None = None, may_be_better: Callable[[Job], bool] = ...
+    ) -> list[Attempt]: ...
 
 
 def best(case: Case, tries: Tries) -> list[Attempt]:
@@ -54,9 +57,13 @@ def _in_stages(case: Case, tries: Tries) -> list[Attempt]:
     """The best forms, in stages or with cores that take turns, with plenty of memory or little."""
     first = tries(case)
 
+    def may_take_less(job: Job) -> bool:
+        return shortage(subject_of(products.smallest(job))) < _shortage(first[-1])
+
     @cache
-    def tight() -> list[Attempt]:
-        return tries(case, partial(first[0].job.forks["memory"].again, tight=True))
+    def tight(at_once: bool) -> list[Attempt]:
+        write = partial(first[0].job.forks["memory"].again, tight=True)
+        return tries(case, write, may_take_less if at_once else lambda _: True)
 
     def turned(tried: list[Attempt]) -> list[Attempt]:
         fork = tried[0].job.forks.get("stages")
@@ -65,15 +72,15 @@ def _in_stages(case: Case, tries: Tries) -> list[Attempt]:
     def or_tight(plenty: list[Attempt], other: Callable[[], list[Attempt]]) -> list[Attempt]:
         if case.start.options.target == "ascendc" and plenty[-1].misfits and "memory" in first[0].job.forks:
             found = other()
-            if found[-1].reached and _shortage(found[-1]) < _shortage(plenty[-1]):
+            if found and found[-1].reached and _shortage(found[-1]) < _shortage(plenty[-1]):
                 return found
         return plenty
 
-    found = or_tight(first, tight)
+    found = or_tight(first, partial(tight, True))
     of_stages = any(tried.by in _OF_STAGES for tried in found)
     if not first[0].job.staged or not (of_stages or _is_overfull(found[-1])):
         return found
     in_turns = turned(first)
     if of_stages or _shortage(in_turns[-1]) < _shortage(first[-1]):
-        in_turns = or_tight(in_turns, lambda: turned(tight()))
+        in_turns = or_tight(in_turns, lambda: turned(tight(True) or tight(False)))
     return min(found, in_turns, key=_rank)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tl2npu.checks.cross_core import cores, hand_overs, races
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.run import ROW_SPLIT_CHECKS, check_families
@@ -10,30 +12,42 @@ from tl2npu.passes.job import Job
 from tl2npu.strategy.attempt import evenness, subject_of
 
 _FAMILIES = (
-    *(*ROW_SPLIT_CHECKS, hand_overs.check, races.check, cores.check),
-    *(fitting.check, fitting.check_open_sizes, sharing.check),
+    *(hand_overs.check, races.check, *ROW_SPLIT_CHECKS, cores.check),
+    *(sharing.check, fitting.check, fitting.check_open_sizes),
 )
-"""What a copy between two tiles that is left out can change."""
+"""What a copy between two tiles that is left out can change, the ones first that object most."""
 
 
 def landed(job: Job) -> Job:
-    """The kernel without the tiles between products and their users: all of them, else each that it can spare."""
-    every = renamed.landings(job)
-    known = _objections(job) if every else (0, 0)
-    for names in (every, *([name] for name in sorted(every) if len(every) > 1)):
+    """The kernel without the tiles between products and their users: all of them, else as many as it can spare."""
+    waiting = [names] if (names := sorted(renamed.landings(job))) else []
+    known = _objections(job) if waiting else None
+    while waiting:
+        names = waiting.pop(0)
         made = job.copied()
-        if not names or not renamed.land(made, frozenset(names)):
+        if not renamed.land(made, frozenset(names)):
             continue
-        errors, warnings = _objections(made)
-        if errors <= known[0] and warnings <= known[1]:
-            job, known = made, (errors, warnings)
-            if names is every:
-                break
+        if (found := _objections(made, known)) is not None:
+            job, known = made, found
+        elif len(names) > 1:
+            half = len(names) // 2
+            waiting[:0] = [names[:half], names[half:]]
     return job
 
 
-def _objections(job: Job) -> tuple[int, int]:
-    """How many errors and warnings the checks have that see such copies."""
+def smallest(job: Job) -> Job:
+    """The kernel without any of these tiles, whatever the checks say: it needs no less memory."""
+    made = job.copied()
+    renamed.land(made, renamed.landings(made))
+    return made
+
+
+def _objections(job: Job, most: tuple[int, int] | None = None) -> tuple[int, int] | None:
+    """How many errors and warnings the checks have that see such copies; None where either is more than in ``most``."""
     subject = subject_of(job)
-    found = [one.weight for one in (*check_families(subject, _FAMILIES), *evenness(job, subject))]
-    return found.count("error"), found.count("warning")
+    weights = Counter(one.weight for one in evenness(job, subject))
+    for family in _FAMILIES:
+        weights.update(one.weight for one in check_families(subject, (family,)))
+        if most is not None and (weights["error"] > most[0] or weights["warning"] > most[1]):
+            return None
+    return weights["error"], weights["warning"]

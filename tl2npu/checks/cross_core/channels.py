@@ -7,7 +7,7 @@ workspace has its own copies, paired by their order on each core (``src/transfor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -89,20 +89,33 @@ def on_chip(subject: Subject) -> list[OnChip]:
 
 @lru_cache(maxsize=2)
 def _on_chip(subject: Subject) -> tuple[OnChip, ...]:
-    """Remembered: most checks ask, and every copy looks at every statement."""
+    """Remembered, as most checks ask."""
     found: list[OnChip] = []
+    users: dict[Buffer, list[Placed]] | None = None
     for placed in subject.statements:
         if isinstance(placed.stmt, Copy) and is_on_chip(placed.stmt):
             dims = placed.stmt.dst.dims
             row = placed.range_of(dims[0].lo) if dims and dims[0].is_point else None
             item = OnChip(placed, placed.stmt, row)
-            item.touches = list(_touches(subject, item.dst, placed.stmt))
+            users = _users(subject) if users is None else users
+            item.touches = list(_touches(subject, users[item.dst], item.dst, placed.stmt))
             found.append(item)
     return tuple(found)
 
 
-def _touches(subject: Subject, buffer: Buffer, writer: Copy) -> Iterator[Touch]:
+def _users(subject: Subject) -> dict[Buffer, list[Placed]]:
+    """The statements that name a buffer, in text order."""
+    found: dict[Buffer, list[Placed]] = {}
     for placed in subject.statements:
+        parallel = parallel_store(subject, placed)
+        loads = parallel.value.loads if parallel else ()
+        for buffer in {*(access.operand.buffer for access in accesses(placed.stmt)), *(load.buffer for load in loads)}:
+            found.setdefault(buffer, []).append(placed)
+    return found
+
+
+def _touches(subject: Subject, users: Sequence[Placed], buffer: Buffer, writer: Copy) -> Iterator[Touch]:
+    for placed in users:
         stmt = placed.stmt
         if stmt is writer:
             continue

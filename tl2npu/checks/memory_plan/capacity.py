@@ -84,6 +84,18 @@ class _Plan:
         """Which tiles must not share an address."""
         return conflicts(self.program.steps, self.lives)
 
+    @cached_property
+    def _by_memory(self) -> Mapping[Memory, list[Tile]]:
+        found: dict[Memory, list[Tile]] = {}
+        for number, tile in enumerate(self.program.tiles):
+            if number in self.lives:
+                found.setdefault(tile.memory, []).append(number)
+        return found
+
+    def tiles_in(self, memory: Memory) -> Sequence[Tile]:
+        """The numbers of the tiles that planning places in a memory."""
+        return self._by_memory.get(memory, ())
+
 
 @dataclass(frozen=True)
 class Shared:
@@ -128,24 +140,25 @@ class Needs:
         return cast("Needs", subject.kept[key])
 
     def of(self, caller: Caller) -> list[Overflow]:
-        """Every memory that the sizes and types of a caller overflow; worked out once for each."""
-        told = self.told(caller)
+        """Every memory that the sizes and types of a caller overflow."""
+        return self.of_sizes(caller.values, caller.words)
+
+    def of_sizes(self, known: Values, words: Mapping[str, str]) -> list[Overflow]:
+        """Every memory that these sizes and types overflow, or might overflow; worked out once for each."""
+        told = self.told(known, words)
         if told not in self._found:
-            self._found[told] = list(self.overflows(caller.values, caller.words))
+            self._found[told] = list(self.overflows(known, words))
         return self._found[told]
 
-    def told(self, caller: Caller) -> _Told:
-        """What a caller says of the kernel: two who say the same need the same memory."""
-        return (
-            frozenset(item for item in caller.values.items() if item[0] in self.variables),
-            frozenset(caller.words.items()),
-        )
+    def told(self, known: Values, words: Mapping[str, str]) -> _Told:
+        """What sizes and types say of the kernel: callers that say the same need the same memory."""
+        return frozenset(item for item in known.items() if item[0] in self.variables), frozenset(words.items())
 
     def that_differ(self) -> Collection[Caller]:
         """The callers of the kernel, in order, without those who say the same as one before."""
         found: dict[_Told, Caller] = {}
         for caller in self.subject.callers:
-            found.setdefault(self.told(caller), caller)
+            found.setdefault(self.told(caller.values, caller.words), caller)
         return found.values()
 
     def overflows(self, known: Values, words: Mapping[str, str]) -> Iterator[Overflow]:
@@ -214,15 +227,14 @@ class Needs:
             return
         for plan in self._possible(known, words):
             tiles = plan.program.tiles
-            for memory in self._memories if plan.conflicts else ():
+            for memory in self._memories:
                 limit = self.capacity.of(memory.value.lower())
-                numbers = [n for n, tile in enumerate(tiles) if tile.memory is memory and n in plan.lives]
+                numbers = plan.tiles_in(memory)
                 sizes = [tiles[n].bytes(known, words) for n in numbers]
-                if limit is None or None in sizes:
-                    continue
-                intervals = [
-                    Interval(str(n), *plan.lives[n], size or 0) for n, size in zip(numbers, sizes, strict=True)
-                ]
+                whole = [size for size in sizes if size is not None]
+                if limit is None or len(whole) < len(sizes) or sum(whole) <= limit or not plan.conflicts:
+                    continue  # as where there is a place for each
+                intervals = [Interval(str(n), *plan.lives[n], size) for n, size in zip(numbers, whole, strict=True)]
                 orders = list(shared(intervals, limit))
                 for (kept, over), kind in plan.conflicts.items():
                     same = [pairs.get((str(kept), str(over))) for pairs in orders]
@@ -272,7 +284,7 @@ class Needs:
         self, plan: _Plan, memory: Memory, limit: int, known: Values, words: Mapping[str, str]
     ) -> tuple[Placement, Interval | None]:
         """What becomes of the tiles of a memory, with the tile that finds no place, or the largest one."""
-        numbers = [n for n, tile in enumerate(plan.program.tiles) if tile.memory is memory and n in plan.lives]
+        numbers = plan.tiles_in(memory)
         sizes: _Sizes = tuple(plan.program.tiles[n].bytes(known, words) for n in numbers)
         key = id(plan), memory, sizes
         if key not in self._placed:

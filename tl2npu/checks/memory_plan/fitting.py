@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import libcst as cst
 
@@ -20,6 +21,8 @@ from tl2npu.checks.memory_plan.repair import repair
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.placement import Fit
 from tl2npu.kernel.factories.callers import Caller, Values
+from tl2npu.kernel.model import Buffer
+from tl2npu.kernel.symbolic import Sym
 
 _SMALLEST = 16
 _PARAMETERS = 5
@@ -164,7 +167,7 @@ def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[st
             rest = f" and {_OTHERS} for the rest" if len(names) > 1 else ""
             trials.append((f"`{name}` = {size}{rest}", {**dict.fromkeys(names, _OTHERS), name: size}, 0))
         for sizes, values, each in trials or [("", {}, 0)]:
-            overflows = list(needs.overflows({**caller.values, **values}, words))
+            overflows = needs.of_sizes({**caller.values, **values}, words)
             yield " and ".join(filter(None, (sizes, f"`{word}`" if word else ""))), overflows, each
 
 
@@ -174,10 +177,12 @@ def shortage(subject: Subject) -> tuple[int, float]:
     Where sizes are open, the usual ones are calls of their own. Bytes do not count: who has to choose other tiles
     chooses among the usual ones.
     """
-    needs = Needs.of_subject(subject)
-    misfits = [caller for caller in subject.callers if needs.of(caller)]
-    trials = sum(bool(o) for caller in subject.callers for _, o, _ in _trials(subject, needs, caller))
-    return len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
+    if shortage not in subject.kept:
+        needs = Needs.of_subject(subject)
+        misfits = [caller for caller in subject.callers if needs.of(caller)]
+        trials = sum(bool(o) for caller in subject.callers for _, o, _ in _trials(subject, needs, caller))
+        subject.kept[shortage] = len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
+    return cast(tuple[int, float], subject.kept[shortage])
 
 
 def is_overfull(subject: Subject) -> bool:
@@ -226,21 +231,44 @@ def tile_parameters(subject: Subject, caller: Caller) -> tuple[str, ...]:
         return ()
     params = (*factory.node.params.posonly_params, *factory.node.params.params, *factory.node.params.kwonly_params)
     found: list[str] = []
+    sized, unsized = _extents(subject)
     for name in (param.name.value for param in params):
         value = caller.values.get(name)
         if value is None or isinstance(caller.bound.get(name), bool) or value < 2 * _SMALLEST:
             continue
         changed = caller.changed(factory.node, {name: value // 2})
-        if _extents(subject, caller.values, True) != _extents(subject, changed, True):
-            tensors = {variable for b in subject.kernel.params for e in b.shape for variable in e.variables()}
-            if name not in tensors and _extents(subject, caller.values, False) == _extents(subject, changed, False):
-                found.append(name)
+        of_tensors = name in unsized.names or unsized.differ(caller.values, changed)
+        if not of_tensors and sized.differ(caller.values, changed):
+            found.append(name)
     return tuple(found[:_PARAMETERS])
 
 
-def _extents(subject: Subject, known: Values, on_chip: bool) -> list[int | None]:
-    buffers = (b for b in subject.kernel.buffers.values() if (b.is_tile) == on_chip)
-    return [extent.evaluate(known) for buffer in buffers for extent in buffer.shape]
+@dataclass(frozen=True)
+class _Extents:
+    """Some extents of a kernel, with the variables in them."""
+
+    syms: tuple[Sym, ...]
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, buffers: Iterable[Buffer]) -> _Extents:
+        syms = dict.fromkeys(extent for buffer in buffers for extent in buffer.shape)
+        return cls(tuple(syms), frozenset(name for sym in syms for name in sym.variables()))
+
+    def differ(self, values: Values, others: Values) -> bool:
+        """Whether one of them is another number with other values."""
+        if all(values.get(name) == others.get(name) for name in self.names):
+            return False
+        return any(sym.evaluate(values) != sym.evaluate(others) for sym in self.syms)
+
+
+def _extents(subject: Subject) -> tuple[_Extents, _Extents]:
+    """Those of the tiles, and those of tensors."""
+    if _Extents not in subject.kept:
+        buffers = subject.kernel.buffers.values()
+        parts = ([b for b in buffers if b.is_tile], [b for b in buffers if not b.is_tile])
+        subject.kept[_Extents] = tuple(_Extents.of(part) for part in parts)
+    return cast(tuple[_Extents, _Extents], subject.kept[_Extents])
 
 
 def largest(subject: Subject, needs: Needs, caller: Caller) -> Values | None:
@@ -252,7 +280,7 @@ def largest(subject: Subject, needs: Needs, caller: Caller) -> Values | None:
     sizes = [_halvings(caller.values[name]) for name in tiles]
     for chosen in sorted(itertools.product(*sizes), key=_preference):
         values = caller.changed(factory.node, dict(zip(tiles, chosen, strict=True)))
-        if next(needs.overflows(values, caller.words), None) is None:
+        if not needs.of_sizes(values, caller.words):
             return values
     return None
 

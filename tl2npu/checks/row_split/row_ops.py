@@ -18,9 +18,9 @@ from tl2npu.checks.row_split.split import (
 )
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Loop, Memory, Op, Operand, Range, Scalar, Stmt, Store, walk
+from tl2npu.kernel.model import Access, Buffer, Loop, Memory, Op, Operand, Range, Scalar, Stmt, Store, walk
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import const, product, var
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.checks.subject import Placed, Subject
-from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import is_arithmetic
-from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Op, Operand, Range
+from tl2npu.kernel.model import Access, Buffer, Copy, Dim, Memory, Op, Operand, Range
 from tl2npu.kernel.symbolic import Opaque, Sym, const, var
 
 

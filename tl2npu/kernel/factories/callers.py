@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import libcst as cst
 
@@ -69,6 +70,30 @@ def callers_of(
     the sizes of tensors that the file makes. ``given``: calls, as text; those of the factory count in place of those
     in the file.
     """
+    key = callers_of, located.key, in_turns, shapes, tuple(given)
+    if (found := _as_before(file, located, file.around.get(key))) is None:
+        found = tuple(_callers(file, located, in_turns, shapes, given))
+    file.around[key] = located, found
+    return found
+
+
+def _as_before(file: FileKernels, located: Located, told: object) -> tuple[Caller, ...] | None:
+    """The callers that an earlier state of the file had, in this one; None where one of them is gone."""
+    if not isinstance(told, tuple):
+        return None
+    before, callers = told
+    if before is located:
+        return cast(tuple[Caller, ...], callers)
+    now = {before.node: located.node}
+    if before.factory is not None and located.factory is not None:
+        now[before.factory.node] = located.factory.node
+    found = tuple(replace(one, node=now.get(one.node, one.node), names=file.names) for one in callers)
+    return found if all(one.node in file.index for one in found) else None
+
+
+def _callers(
+    file: FileKernels, located: Located, in_turns: bool, shapes: bool, given: Sequence[str]
+) -> Iterable[Caller]:
     module: Known = {FOLLOWED: True} if shapes else {}
     run(file.index.module.body, module, file.names)
     if located.factory is None:
@@ -82,7 +107,7 @@ def callers_of(
         found.setdefault((id(place), frozenset(made.values.items()), frozenset(made.words.items())), made)
         if len(found) == LIMIT:
             break
-    return tuple(found.values())
+    return found.values()
 
 
 def _asked(

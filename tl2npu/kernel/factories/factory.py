@@ -73,16 +73,21 @@ def _is_tensor(param: cst.Param) -> bool:
 
 
 class FileKernels:
-    """Every prim_func of a file, in text order."""
+    """Every prim_func of a file, in text order.
+
+    ``around``: what was worked out of the text around the prim_funcs; an edit inside of one keeps it.
+    """
 
     index: Index
     names: Names
     evaluator: Evaluator
     module_env: Env
     located: list[Located]
+    around: dict[object, object]
 
     def __init__(self, index: Index) -> None:
         self.index = index
+        self.around = {}
         self.names = Names(index)
         self.evaluator = Evaluator(self.names)
         self.module_env = Env(shadowed=inner_names(index.module))
@@ -123,6 +128,7 @@ class FileKernels:
         made = FileKernels.__new__(FileKernels)
         made.index, made.names = index, self.names.after(index, chain)
         made.evaluator = Evaluator(made.names)
+        made.around = dict(self.around)
         now = {id(old): cst.ensure_type(new, cst.FunctionDef) for old, new in chain if type(old) is cst.FunctionDef}
         envs: dict[int, Env] = {}
         factories: dict[int, Factory] = {}

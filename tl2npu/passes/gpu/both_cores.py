@@ -23,13 +23,14 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER
-from tl2npu.kernel.access import Access, accesses
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.roles import Site, sites
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
+    Access,
     Alloc,
     Branch,
     Buffer,

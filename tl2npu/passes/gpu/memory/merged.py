@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
-from tl2npu.kernel.access import Access, accesses, writes
+from tl2npu.kernel.access import accesses, writes
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.memory.roles import uses
 from tl2npu.kernel.model import (
+    Access,
     Alloc,
     Buffer,
     Copy,

@@ -24,7 +24,7 @@ _VECTOR = ("alloc_shared", "alloc_ub")
 
 def drop(job: Job) -> None:
     """Load into the second tile or store from the first one, as long as there is such a copy."""
-    while _Copies(job).drop_one():
+    while _Copies(job).drop():
         continue
 
 
@@ -41,40 +41,51 @@ def land(job: Job, names: frozenset[str]) -> bool:
     The compiler loads a product in front of the first reader of its tile, which must take it whole (compiler-facts,
     rule 7): that is for the checks to say (TL845).
     """
-    left = set(names)
-    while left:
-        found = _Copies(job)
-        pair = next((pair for pair in found.products() if pair[1].src.buffer.name in left), None)
-        if pair is None:
-            break
-        found.write_load(*pair)
-        left.remove(pair[1].src.buffer.name)
-    return len(left) < len(names)
+    before = job.module
+    while (found := _Copies(job)).land(names):
+        continue
+    return found.job.module is not before
 
 
 class _Copies:
+    """What can be left out at once: copies that have no tile in common. ``taken``: the tiles of those that are."""
+
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.edits = Edits(job.file.index)
+        self.taken: set[Buffer] = set()
         self.places = sites(job.kernel)
         self.stmts = list(job.kernel.walk())
+        self.users: dict[Buffer, list[Stmt]] = {}
+        for stmt in self.stmts:
+            for buffer in {access.operand.buffer for access in accesses(stmt)}:
+                self.users.setdefault(buffer, []).append(stmt)
         self.mentioned = Counter(name.value for name in names_in(job.located.node))
 
-    def drop_one(self) -> bool:
-        """Leave out one copy; False if every one is needed."""
+    def drop(self) -> bool:
+        """Leave out copies; False if every one is needed."""
         for copy in self.stmts:
-            if not isinstance(copy, Copy):
+            if not isinstance(copy, Copy) or self.taken & {copy.src.buffer, copy.dst.buffer}:
                 continue
-            if self.unread(copy) or (self.is_plain(copy) and (self.load(copy) or self.stores(copy))):
-                return True
-        return False
+            if self.unread(copy):
+                self.write({}, copy, f"nothing reads `{copy.dst.buffer.name}`")
+            elif self.is_plain(copy) and not self.load(copy):
+                self.stores(copy)
+        self.job.apply(self.edits)
+        return bool(self.taken)
+
+    def land(self, names: frozenset[str]) -> bool:
+        """Leave out tiles of products that have these names; False if there are none."""
+        for first, copy in self.products():
+            if copy.src.buffer.name in names and not self.taken & {copy.src.buffer, copy.dst.buffer}:
+                self.write_load(first, copy)
+        self.job.apply(self.edits)
+        return bool(self.taken)
 
     def unread(self, copy: Copy) -> bool:
         """A copy of a product into a tile that nothing else names."""
         tile = copy.dst.buffer
-        if copy.src.buffer.memory is not Memory.L0C or tile.memory is not Memory.UB or self.others(tile, copy) != []:
-            return False
-        self.write({}, copy, f"nothing reads `{tile.name}`")
-        return True
+        return copy.src.buffer.memory is Memory.L0C and tile.memory is Memory.UB and self.others(tile, copy) == []
 
     def is_plain(self, copy: Copy) -> bool:
         """From a vector tile to another one of the same shape and type."""
@@ -85,7 +96,7 @@ class _Copies:
 
     def others(self, buffer: Buffer, copy: Copy) -> list[Stmt] | None:
         """What else uses a tile; None where the text names it in another way."""
-        found = [stmt for stmt in self.stmts if stmt is not copy and _uses(stmt, buffer)]
+        found = [stmt for stmt in self.users.get(buffer, ()) if stmt is not copy]
         return found if self.mentioned[buffer.name] == len(found) + 2 else None
 
     def products(self) -> Iterator[tuple[Copy, Copy]]:
@@ -130,26 +141,25 @@ class _Copies:
         message = f"copied into `{b.name}` directly, without `{a.name}`"
         self.write({first: (first.dst.node, b.name)}, copy, message, unused=a)
 
-    def stores(self, copy: Copy) -> bool:
+    def stores(self, copy: Copy) -> None:
         """``T.copy(a, b); T.copy(b, C[...])`` with nothing else in ``b``."""
         a, b = copy.src.buffer, copy.dst.buffer
         readers, site = self.others(b, copy), self.places[id(copy)]
         if not readers or any(isinstance(s, Copy) and s.dst.buffer is a and _is_product(s) for s in self.stmts):
-            return False
+            return
         changed: dict[Copy, tuple[cst.BaseExpression, str]] = {}
         for stmt in readers:
             there = self.places[id(stmt)]
             if not isinstance(stmt, Copy) or stmt.src.buffer is not b or not stmt.src.is_whole:
-                return False
+                return
             if stmt.dst.buffer.memory is not Memory.GM or there.body is not site.body or there.position < site.position:
-                return False
+                return
             changed[stmt] = (stmt.src.node, a.name)
         last = max(self.places[id(stmt)].position for stmt in readers)
         for stmt in site.body[site.position + 1 : last]:
             if any(operand.buffer is a for operand in writes(stmt, deep=True)):
-                return False
+                return
         self.write(changed, copy, f"stored `{a.name}` directly, without `{b.name}`")
-        return True
 
     def write(
         self,
@@ -160,19 +170,14 @@ class _Copies:
         unused: Buffer | None = None,
     ) -> None:
         """Put other tiles into some copies, and leave one out."""
-        edits = Edits(self.job.file.index)
         if unused is not None and unused.statement is not None:
-            edits.remove(unused.statement)
+            self.edits.remove(unused.statement)
         for node, name in changed.values():
-            edits.replace(node, cst.Name(name))
-        edits.remove(copy.node)
+            self.edits.replace(node, cst.Name(name))
+        self.edits.remove(copy.node)
+        self.taken |= {copy.src.buffer, copy.dst.buffer}
         self.job.change("TL137", copy.node, message)
-        self.job.apply(edits)
 
 
 def _is_product(copy: Copy) -> bool:
     return copy.src.buffer.memory is Memory.L0C
-
-
-def _uses(stmt: Stmt, buffer: Buffer) -> bool:
-    return any(access.operand.buffer is buffer for access in accesses(stmt))
