@@ -8,7 +8,7 @@ import pytest
 from tests.checks.support import LOAD, PARAMS, STORE, TILES, errors, findings, kernel, source
 from tl2npu.codes import CODES
 
-VECTORS = 'w = T.alloc_ub((64,), "float32")\nw2 = T.alloc_ub((64,), "float32")\nn = T.alloc_ub((32,), "float32")'
+VECTORS = 'w = T.alloc_ub((64,), "float32")\nw2 = T.alloc_ub((64,), "float32")\nn = T.alloc_ub((32,), "int32")'
 MORE = """
 vid = T.get_block_binding(1)
 s = T.alloc_ub((32,), "float32")
@@ -60,7 +60,7 @@ def test_right_on_both_cores(statement: str) -> None:
         ("T.copy(A[vid * 16 : vid * 16 + 32, :], b_l1)", ["TL839"]),  # the cube core has no such number
         ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], T.float32(i + vid * 32))", ["TL828"]),
         ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], T.float32(2 * i + vid * 16))", ["TL828"]),
-        ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], n[i])", ["TL828"]),
+        ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], w[i])", ["TL828"]),
         ("for i in T.serial(32):\n    T.copy(A[cid * 32 + i + vid * 16, :], a[i, :])", ["TL824"]),  # added twice
         ("T.tile.select(b, mask, a, 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL832"]),
         ("T.tile.add(b[:16, :], a[:16, :], a[:16, :])", ["TL832"]),  # halved once more
