@@ -104,14 +104,11 @@ class _Simplified:
     of_integers: bool
 
     def of(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-            inner = node.expression
-            twice = isinstance(inner, cst.UnaryOperation) and isinstance(inner.operator, cst.Minus)
-            if self.of_integers and twice:
-                return self.of(inner.expression)
+        if (inner := _opposite(node)) is not None:
+            if self.of_integers and (twice := _opposite(inner)) is not None:
+                return self.of(twice)
             found = self.of(inner)
-            same = found is inner
-            return _ZERO if self._is(found, 0) else node if same else node.with_changes(expression=found)
+            return _ZERO if self._is(found, 0) else node if found is inner else node.with_changes(expression=found)
         if isinstance(node, cst.Call):
             args = [self.of(arg.value) for arg in node.args]
             if all(new is arg.value for new, arg in zip(args, node.args, strict=True)):
@@ -143,6 +140,13 @@ class _Simplified:
     def _is(self, node: cst.BaseExpression, wanted: int | None) -> bool:
         value = self.number(node)
         return value is not None and value == wanted and not (self.of_integers and isinstance(value, float))
+
+
+def _opposite(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """``x`` of ``-x``."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        return node.expression
+    return None
 
 
 def _same(left: cst.BaseExpression, right: cst.BaseExpression) -> bool:

@@ -91,7 +91,7 @@ class Halves:
         if "(" in value.text:
             return True  # T.infinity and the like
         try:
-            return struct.unpack("e", struct.pack("e", found := self.known(value)))[0] == found
+            return bool(struct.unpack("e", struct.pack("e", found := self.known(value)))[0] == found)
         except OverflowError:
             return False
 
