@@ -41,7 +41,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
     ("TL738", "packed-mask-for-pto", "error", "display-only",
      "compile for `ascendc`, or write the condition as an `if` on single elements"),
     ("TL739", "name-keeps-its-old-value", "error", "display-only",
-     "use `T.alloc_var`, or another name"),
+     "write what differs under the `if` itself, or compute the value as one expression"),
     ("TL740", "calls-not-looked-at", "info", "display-only",
      "to check other sizes, call the factory with them in a separate file"),
     ("TL741", "shapes-differ", "error", "display-only",
@@ -88,5 +88,13 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "list the positions of the tensors that the kernel writes, counted from 0 over all parameters"),
     ("TL789", "operator-past-the-end", "error", "display-only",
      "allocate the tile as large as the operator writes, or pass a smaller count"),
+    ("TL790", "argument-value", "error", "display-only",
+     "pass one of the values that the message names"),
+    ("TL791", "unknown-name", "error", "display-only",
+     "use a name of docs/dialect-ascend.md"),
+    ("TL792", "pipelined-tile-written-again", "error", "display-only",
+     "write the result to another tile, or use `T.serial`"),
+    ("TL793", "overlapping-addresses", "error", "display-only",
+     "give each tile 32-byte aligned memory of its own, or leave the addresses to memory planning"),
 )
 # fmt: on

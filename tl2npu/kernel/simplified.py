@@ -1,25 +1,39 @@
 """What the compiler makes of arithmetic before it looks for vector instructions: ``x[i] - x[i]`` is 0 for it.
 
+``x[i] - 0`` and ``x[i] * 1`` are plain copies.
+
 Source: ``tir.transform.Simplify`` in front of ``AscendLowerParallelToVector`` (tilelang/engine/phase.py), TVM's
-src/arith/rewrite_simplify.cc and const_fold.h. Each rule was seen in generated text at 95acbd7f; ``x - (x - 1.0)``
+src/arith/const_fold.h and rewrite_simplify.cc. Each rule was seen in generated text at 95acbd7f; ``x - (x - 1.0)``
 stays.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.numbers import is_one, is_zero
+from tl2npu.kernel.numbers import is_zero, without_type
 from tl2npu.source.tree import nodes_of
 
-_ZERO = cst.Float("0.0")
+_Number = Callable[[cst.BaseExpression], "float | None"]
 _SIGNS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
+_ZERO = cst.Integer("0")
+_NEUTRAL: dict[type[cst.BaseBinaryOp], int] = {
+    cst.Add: 0,
+    cst.Subtract: 0,
+    cst.Multiply: 1,
+    cst.Divide: 1,
+    cst.FloorDivide: 1,
+}
 _AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
     cst.AddAssign: cst.Add(),
     cst.SubtractAssign: cst.Subtract(),
     cst.MultiplyAssign: cst.Multiply(),
     cst.DivideAssign: cst.Divide(),
+    cst.FloorDivideAssign: cst.FloorDivide(),
 }
 
 
@@ -29,24 +43,11 @@ def loses_vector_form(statement: cst.CSTNode) -> bool:
     The compiler runs such a statement element by element, and with it all statements of the loop
     (ascend_lower_parallel_to_vector.cc, ``HandleSimpleCase`` and ``HandleLeftSimpleRightComplex``).
     """
-    value = _value(statement)
+    value = assigned(statement)
     if value is None or not _has_elements(value):
         return False
     found = simplified(value)
     return not _has_elements(found) or _has_number_first(found)
-
-
-def simplified_value(statement: cst.CSTNode) -> cst.BaseExpression | None:
-    """What an assignment stores, simplified; None for another statement."""
-    value = _value(statement)
-    return simplified(value) if value is not None else None
-
-
-def _value(statement: cst.CSTNode) -> cst.BaseExpression | None:
-    if isinstance(statement, cst.AugAssign):
-        operator = _AUGMENTED.get(type(statement.operator))
-        return cst.BinaryOperation(statement.target, operator, statement.value) if operator is not None else None
-    return statement.value if isinstance(statement, cst.Assign) else None
 
 
 def _has_elements(node: cst.BaseExpression) -> bool:
@@ -71,37 +72,81 @@ def _sides(node: cst.BaseExpression) -> list[cst.BaseExpression]:
     return []
 
 
-def simplified(node: cst.BaseExpression) -> cst.BaseExpression:
-    """The expression as the compiler has it; the same object if it stays."""
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        inner = simplified(node.expression)
-        return _ZERO if is_zero(inner) else node if inner is node.expression else node.with_changes(expression=inner)
-    if isinstance(node, cst.Call):
-        args = [simplified(arg.value) for arg in node.args]
-        if all(new is arg.value for new, arg in zip(args, node.args, strict=True)):
+def assigned(statement: cst.CSTNode) -> cst.BaseExpression | None:
+    """What an assignment stores: ``x + y`` for ``x += y``; None for another statement."""
+    if isinstance(statement, cst.AugAssign):
+        operator = _AUGMENTED.get(type(statement.operator))
+        target = statement.target
+        return None if operator is None else cst.BinaryOperation(target, operator, statement.value)
+    return statement.value if isinstance(statement, cst.Assign) else None
+
+
+def literal(node: cst.BaseExpression) -> float | None:
+    """The value of a number as it is written, in an element type or not."""
+    node = without_type(node)
+    return node.evaluated_value if isinstance(node, (cst.Integer, cst.Float)) else None
+
+
+def simplified(
+    node: cst.BaseExpression, number: _Number = literal, *, of_integers: bool = False
+) -> cst.BaseExpression:
+    """An expression as the compiler sees it; itself where nothing changes.
+
+    ``number``: the value of a part if it is a constant. ``of_integers``: its elements are integers, which a float
+    makes floats.
+    """
+    return _Simplified(number, of_integers).of(node)
+
+
+@dataclass(frozen=True)
+class _Simplified:
+    number: _Number
+    of_integers: bool
+
+    def of(self, node: cst.BaseExpression) -> cst.BaseExpression:
+        if (inner := _opposite(node)) is not None:
+            if self.of_integers and (twice := _opposite(inner)) is not None:
+                return self.of(twice)
+            found = self.of(inner)
+            return _ZERO if self._is(found, 0) else node if found is inner else node.with_changes(expression=found)
+        if isinstance(node, cst.Call):
+            args = [self.of(arg.value) for arg in node.args]
+            if all(new is arg.value for new, arg in zip(args, node.args, strict=True)):
+                return node
+            return node.with_changes(
+                args=[arg.with_changes(value=new) for new, arg in zip(args, node.args, strict=True)]
+            )
+        if not isinstance(node, cst.BinaryOperation):
             return node
-        return node.with_changes(args=[arg.with_changes(value=new) for new, arg in zip(args, node.args, strict=True)])
-    if not isinstance(node, cst.BinaryOperation):
-        return node
-    left, right = simplified(node.left), simplified(node.right)
-    if isinstance(node.operator, cst.Multiply) and (is_zero(left) or is_zero(right)):
-        return _ZERO
-    if isinstance(node.operator, cst.Multiply) and (is_one(left) or is_one(right)):
-        return right if is_one(left) else left
-    if isinstance(node.operator, cst.Divide) and (is_zero(left) or is_one(right)):
-        return _ZERO if is_zero(left) else left
-    if isinstance(node.operator, cst.Add) and (is_zero(left) or is_zero(right)):
-        return right if is_zero(left) else left
-    if isinstance(node.operator, cst.Subtract):
-        if is_zero(right):
-            return left
-        if _same(left, right):
+        left, right = self.of(node.left), self.of(node.right)
+        if isinstance(node.operator, cst.Multiply) and (self._is(left, 0) or self._is(right, 0)):
             return _ZERO
-        if isinstance(left, cst.BinaryOperation) and isinstance(left.operator, cst.Add):  # (x + y) - x
-            for part, other in ((left.left, left.right), (left.right, left.left)):
-                if _same(part, right):
-                    return other
-    return node if left is node.left and right is node.right else node.with_changes(left=left, right=right)
+        if isinstance(node.operator, (cst.Divide, cst.FloorDivide)) and self._is(left, 0):
+            return _ZERO
+        neutral = _NEUTRAL.get(type(node.operator))
+        if neutral is not None and self._is(right, neutral):
+            return left
+        if isinstance(node.operator, (cst.Add, cst.Multiply)) and self._is(left, neutral):
+            return right
+        if isinstance(node.operator, cst.Subtract):
+            if _same(left, right):
+                return _ZERO
+            if isinstance(left, cst.BinaryOperation) and isinstance(left.operator, cst.Add):  # (x + y) - x
+                for part, other in ((left.left, left.right), (left.right, left.left)):
+                    if _same(part, right):
+                        return other
+        return node if left is node.left and right is node.right else node.with_changes(left=left, right=right)
+
+    def _is(self, node: cst.BaseExpression, wanted: int | None) -> bool:
+        value = self.number(node)
+        return value is not None and value == wanted and not (self.of_integers and isinstance(value, float))
+
+
+def _opposite(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """``x`` of ``-x``."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        return node.expression
+    return None
 
 
 def _same(left: cst.BaseExpression, right: cst.BaseExpression) -> bool:

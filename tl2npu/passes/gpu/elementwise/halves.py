@@ -8,12 +8,14 @@ digits (Figueroa, "When is double rounding innocuous?", 1995), so its number is 
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tl2npu.kernel.numbers import is_float
 from tl2npu.passes.gpu.elementwise.reading import OWN, Reading
-from tl2npu.passes.gpu.elementwise.tree import Expr, with_args
+from tl2npu.passes.gpu.elementwise.tree import Expr, number, parsed, with_args
 
 _LARGEST = 65504.0
 _SMALLEST = 2.0**-14
@@ -31,6 +33,7 @@ class Halves:
     def __init__(self, reading: Reading, constants: Mapping[str, float]) -> None:
         self.reading = reading
         self.constants = constants
+        self.floats = frozenset(name for name, value in constants.items() if not value.is_integer())
 
     def widened(self, value: Expr) -> bool:
         """Whether a number makes a GPU compute an expression of halves in float32."""
@@ -39,6 +42,19 @@ class Halves:
         if value.kind in ("cast", "compare", "logic"):
             return False
         return any(self.widened(arg) for arg in (value.args[1:] if value.kind == "select" else value.args))
+
+    def leaves_integers(self, value: Expr) -> bool:
+        """Whether a float among the numbers makes a GPU compute an expression of integers in float32."""
+        if value.kind == "number":
+            return is_float(parsed(value.text), self.floats)
+        if value.kind in ("cast", "compare", "logic"):
+            return False
+        return any(map(self.leaves_integers, value.args[1:] if value.kind == "select" else value.args))
+
+    def whole(self, value: Expr, text: str) -> Expr:
+        """A number as it is stored in a tile of integers; ``text`` says of which type."""
+        size = self.known(value)
+        return number(f"T.cast({value.text}, {text})") if math.isnan(size) else number(str(int(size)))
 
     def is_once(self, value: Expr) -> bool:
         """Whether halves are rounded where a GPU rounds, but for a number that is rounded itself."""
@@ -75,7 +91,7 @@ class Halves:
         if "(" in value.text:
             return True  # T.infinity and the like
         try:
-            return struct.unpack("e", struct.pack("e", found := self.known(value)))[0] == found
+            return bool(struct.unpack("e", struct.pack("e", found := self.known(value)))[0] == found)
         except OverflowError:
             return False
 

@@ -42,6 +42,10 @@ class OneType(Work):
             ]
         if self.is_half(dtype) and not self.halves.is_once(value):
             dtype = "float32"
+        if element_types.is_integer(dtype) and self.halves.leaves_integers(value):
+            if value.is_number:
+                return self.halves.whole(value, self.temporaries.dtype_text(target))
+            dtype = "float32"
         self.algebra.seen.clear()
         found = self.algebra.simplify(self.unified(value, dtype))
         for name in sorted(self.algebra.seen):
@@ -90,6 +94,9 @@ class OneType(Work):
             found = with_args(expr, self.unified(arg, "float32"))
             return found if dtype == expr.dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
         inner = element_types.promoted(arg.dtype, "")
+        if element_types.is_integer(expr.dtype) and not inner and self.halves.leaves_integers(arg):
+            found = with_args(expr, replace(self.unified(arg, "float32"), dtype="float32"))  # of indices and numbers
+            return found if dtype == expr.dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
         if inner == expr.dtype:
             return self.unified(arg, dtype)
         wider = element_types.promoted(inner, expr.dtype) == expr.dtype and element_types.is_float(expr.dtype)

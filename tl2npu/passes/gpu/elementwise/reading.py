@@ -19,7 +19,18 @@ from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, parsed, show, with_args
+from tl2npu.passes.gpu.elementwise.tree import (
+    Expr,
+    Span,
+    binary,
+    call,
+    is_neutral,
+    joined,
+    number,
+    parsed,
+    show,
+    with_args,
+)
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.signs import sign_of
@@ -202,7 +213,10 @@ class Reading:
         plain = element_types.plain(dtype)
         if plain in self.settled:
             return "float32"
-        if element_types.is_known(plain) or "bfloat16" not in self.types.get(plain, ()):
+        given = self.types.get(plain, frozenset())
+        if len(given) == 1 and element_types.is_integer(only := min(given)) and not element_types.is_known(plain):
+            return only  # conversions of integers have no form that is right for all types
+        if element_types.is_known(plain) or "bfloat16" not in given:
             return plain
         return element_types.perhaps_bfloat16(plain)
 
@@ -297,6 +311,9 @@ class Reading:
             return self._leaf(node, env) if not self._uses_local(node) else self._number(node, sign, left, right)
         if sign == "**":
             return replace(call("pow", left, right), node=node)
+        for part, other in ((right, left), (left, right)):
+            if is_neutral(sign, part, on_the_right=part is right) and not _makes_float(sign, part, other):
+                return other
         dtype = element_types.promoted(left.dtype, right.dtype)
         return Expr("binary", sign, (left, right), dtype, node, axes=joined(left, right))
 
@@ -413,6 +430,9 @@ class Reading:
 
     def _cast_to(self, node: cst.Call, value: cst.BaseExpression, dtype: str, text: str, env: Env) -> Expr:
         arg = self.expression(value, env)
+        to_integers = element_types.is_integer(dtype) and not arg.dynamic
+        if arg.is_number and to_integers and not self.is_whole(parsed(arg.text)):
+            return replace(self._leaf(node, env), name="integer") if arg.value is None else number(str(int(arg.value)))
         if arg.is_number:  # takes the type of what it meets, if the kernel does not compute it
             found = self._leaf(node, env) if arg.dynamic else arg
             return replace(found, name=OWN) if element_types.is_own(dtype) else found
@@ -454,6 +474,11 @@ def _offset(low: Sym, axis: Axis) -> Sym | None:
     shift = low.substitute({axis.var: 0})
     moved = low - shift
     return shift if moved == var(axis.var) else None
+
+
+def _makes_float(sign: str, part: Expr, other: Expr) -> bool:
+    """Whether a number that changes no value makes a float of an integer."""
+    return not element_types.is_float(other.dtype) and (sign == "/" or not part.text.isdecimal())
 
 
 def rebuilt(expr: Expr, *args: Expr) -> Expr:
