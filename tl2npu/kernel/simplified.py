@@ -75,10 +75,8 @@ class _Simplified:
     of_integers: bool
 
     def of(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-            inner = node.expression
-            twice = isinstance(inner, cst.UnaryOperation) and isinstance(inner.operator, cst.Minus)
-            return self.of(inner.expression) if self.of_integers and twice else node
+        if self.of_integers and (inner := _opposite(node)) is not None and (twice := _opposite(inner)) is not None:
+            return self.of(twice)
         if not isinstance(node, cst.BinaryOperation):
             return node
         left, right = self.of(node.left), self.of(node.right)
@@ -103,6 +101,13 @@ class _Simplified:
     def _is(self, node: cst.BaseExpression, wanted: int | None) -> bool:
         value = self.number(node)
         return value is not None and value == wanted and not (self.of_integers and isinstance(value, float))
+
+
+def _opposite(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """``x`` of ``-x``."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        return node.expression
+    return None
 
 
 def _same(left: cst.BaseExpression, right: cst.BaseExpression) -> bool:
