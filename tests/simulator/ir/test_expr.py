@@ -114,9 +114,9 @@ def test_a_narrowing_conversion_is_not_looked_through() -> None:
     [
         ("int32", "int32", "int32"),
         ("int32", "int64", "int64"),
-        ("int8", "uint8", "int8"),
+        ("int8", "uint8", "uint8"),
         ("uint8", "uint16", "uint16"),
-        ("uint32", "int32", "int32"),
+        ("uint32", "int32", "uint32"),
         ("int64", "float16", "float16"),
         ("float16", "float32", "float32"),
         ("bfloat16", "float32", "float32"),

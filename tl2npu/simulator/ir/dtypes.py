@@ -1,8 +1,8 @@
 """Names of element types: their NumPy types, sizes and promotion.
 
 Promotion is TVM's (``BinaryOpMatchTypes`` in src/tir/op/op.cc): floats win over integers, more bits over fewer. A
-Python integer is an int32. A Python float takes the type of its partner, where TVM has a float32: what differs is how
-often a chain of float16 operations is rounded.
+Python number takes the type of its partner, as in some versions of TVM, if that has it. For others it is an int32 or a
+float32: ``x * 2.0`` of float16 is then computed in float32.
 """
 
 from __future__ import annotations

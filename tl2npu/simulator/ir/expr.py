@@ -286,15 +286,20 @@ def cast(dtype: str, value: Value) -> Value:
     return Cast(value, dtype)
 
 
+def _is_within(value: int, dtype: str) -> bool:
+    """Whether an integer type has this number."""
+    least, most = dtypes.limits(dtype)
+    return least <= value <= most
+
+
 def _whole(value: Any, dtype: str) -> Any:
     """A whole number as a constant of the type. Raises ValueError where there is none, as TVM does."""
     if dtype == "bool":
         return bool(value)
     whole = int(value)
-    least, most = dtypes.limits(dtype)
-    if whole < 0 and not least:
-        raise ValueError(f"cannot make uint from negative value {whole}")
-    if not least <= whole <= most:
+    if not _is_within(whole, dtype):
+        if whole < 0 and dtype.startswith("u"):
+            raise ValueError(f"cannot make uint from negative value {whole}")
         raise ValueError(f"Literal value {whole} exceeds {'maximum' if whole > 0 else 'minimum'} of {dtype}")
     return whole
 
@@ -309,11 +314,14 @@ def match(left: Value, right: Value) -> tuple[Value, Value, str]:
     if isinstance(number, float) and dtypes.promote(dtype, "float32") != dtype:  # a Python float is a float32
         dtype = "float32"
         return cast(dtype, left), cast(dtype, right), dtype
-    if dtypes.is_float(dtype) or isinstance(number, bool):
-        return left, right, dtype
-    dtype = dtypes.promote(dtype, dtype_of(number))
-    whole = _whole(number, dtype)
-    return (cast(dtype, left), whole, dtype) if symbolic is left else (whole, cast(dtype, right), dtype)
+    if dtype == "bool" and not isinstance(number, bool):
+        dtype = "int32"
+        return cast(dtype, left), cast(dtype, right), dtype
+    if dtypes.is_integer(dtype) and not _is_within(int(number), dtype):
+        dtype = dtypes.promote(dtype, dtype_of(number))
+        whole = _whole(number, dtype)
+        return (cast(dtype, left), whole, dtype) if symbolic is left else (whole, cast(dtype, right), dtype)
+    return left, right, dtype
 
 
 _NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1, "//": 1}
