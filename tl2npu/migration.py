@@ -198,8 +198,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             ast.parse(new)
     diagnostics += not_importable(original, module, kernels, file.options.target)
     diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
-    diagnostics += unused_comments(suppressions)
-    diagnostics = [item for item in diagnostics if item.kernel not in left_out.values()]
+    diagnostics = [one for one in diagnostics + unused_comments(suppressions) if one.kernel not in left_out.values()]
     result = FileResult(
         file.path,
         file.text,
@@ -517,5 +516,4 @@ def _result(job: Job, line: int, kind: Traits, disposition: Disposition, target:
 
 
 def _refused(job: Job, line: int, style: str, why: str) -> KernelResult:
-    codes = tuple(sorted({note.code for note in job.notes}))
-    return KernelResult(job.kernel_name, line, style, "none", "refused", why, codes)
+    return KernelResult(job.kernel_name, line, style, "none", "refused", why, tuple(sorted({n.code for n in job.notes})))
