@@ -17,7 +17,7 @@ CEILINGS = {  # the mean over the fixtures of a group, for each kernel
     "workspace vid expert mma cube": (1.4, 0, 1.2, 6.9, 11.7, 8.4, 31.4, 1.3),
     "npuir": (1, 0, 1.1, 7.6, 13.5, 22.3, 51, 1.1),
 }
-"""By group, in the order of :data:`KINDS`. They rose once: kernels that stay are checked, floats get the type of halves."""
+"""By group, in the order of :data:`KINDS`. They rose once: kernels that stay are checked, numbers have types."""
 
 
 @pytest.mark.parametrize("groups", CEILINGS)

@@ -408,7 +408,7 @@ def _best_form(
     if outcome.disposition != "refused" or job is given:
         return outcome, job
     given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author
-    return replace(outcome, codes=tuple(sorted({note.code for note in given.notes}))), given
+    return _refused(given, outcome.line, outcome.style, outcome.reason), given
 
 
 def _best_of(
@@ -516,4 +516,5 @@ def _result(job: Job, line: int, kind: Traits, disposition: Disposition, target:
 
 
 def _refused(job: Job, line: int, style: str, why: str) -> KernelResult:
-    return KernelResult(job.kernel_name, line, style, "none", "refused", why, tuple(sorted({n.code for n in job.notes})))
+    codes = {note.code for note in job.notes}
+    return KernelResult(job.kernel_name, line, style, "none", "refused", why, tuple(sorted(codes)))
