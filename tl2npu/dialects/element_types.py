@@ -50,6 +50,8 @@ _ROWS: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("broadcast", "dst", _FLOATS | {"int8", "uint8"}),
     ("gather", "dst", _MOVED),
     ("merge_sort", "dst", frozenset({"float32"})),
+    ("sort topk", "src", _FLOATS),
+    ("gather_mask", "src1Pattern", frozenset({"uint32"})),
 )
 
 OPERATORS: Mapping[str, tuple[str, frozenset[str]]] = MappingProxyType(
@@ -64,16 +66,21 @@ OPERATORS: Mapping[str, tuple[str, frozenset[str]]] = MappingProxyType(
 """
 
 
-_SAME = "add sub mul max min div exp ln abs reciprocal sqrt rsqrt sigmoid silu relu leaky_relu"
+_SAME = """add sub mul max min div exp ln abs reciprocal sqrt rsqrt sigmoid silu relu leaky_relu axpy
+bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_lshift bitwise_rshift"""
 ALIKE: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys((f"tile.{name}" for name in _SAME.split()), ""),
         "tile.compare": "dst",
         "tile.select": "selMask",
+        **dict.fromkeys(("reduce_max", "reduce_min", "reduce_sum", "tile.atomic_add"), ""),
     }
 )
 """Operators whose tiles have one element type, and the operand that is a mask: the instructions have one type for all
 others (``Add<T>``)."""
+
+ELEMENT_ALIKE = frozenset(f"tile.{name}" for name in "add mul max min".split())
+"""Operators that also want an element in the type of the tiles (``AddsAndMulsOpCodegen``); others convert it."""
 
 
 _PAIRS = {("tile.bitwise_and", "uint8"), ("tile.bitwise_or", "uint8")}

@@ -189,14 +189,14 @@ def shared(found: Sequence[Part], kernel: Kernel) -> list[Shared]:
                 numbers.append(number)
             if use.buffer in landings and numbers == [number]:
                 filled.add(use.buffer)
-            part = (use.buffer, use.place)
+            place = (use.buffer, use.place)
             first.setdefault(use.buffer, use.reads and use.buffer not in filled)
-            if use.reads and not (use.known and (use.buffer in filled or part in filled)):
+            if use.reads and not (use.known and (use.buffer in filled or place in filled)):
                 exposed.add(use.buffer)
             if use.writes:
                 written.add(use.buffer)
                 if use.whole or use.place:
-                    filled.add(use.buffer if use.whole else part)
+                    filled.add(use.buffer if use.whole else place)
     every = _counts(kernel.body)
     inside = _counts([stmt for part in found for stmt in part.body])
     return [

@@ -14,11 +14,11 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import element_types
 from tl2npu.kernel.bfloat_scalars import converted
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Alloc, Copy, Memory, Op, Operand, Scalar
 
 _CALLS = {"max": "max", "min": "min", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 _CALLS |= {"bitwise_and": "&", "bitwise_or": "|", "shift_left": "<<", "shift_right": ">>"}
-_BYTES = ("int8", "uint8")
+_BYTES = frozenset({"int8", "uint8"})
 _UNCONVERTED = {Memory.GM, Memory.L1, Memory.L0A, Memory.L0B}
 _TRUTHS = ("True", "False")
 
@@ -44,6 +44,8 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
     """``GetTypeLen`` of ``src/target/codegen_ascend_pto.cc`` knows no elements of 64 bits."""
+    if stmt.buffer.is_tile and types_of(subject, stmt.buffer) == {"float64"}:
+        yield Finding("TL710", stmt.node, f"`{stmt.buffer.name}` is float64, which the NPU cannot even copy")
     if subject.target == "pto" and stmt.buffer.memory is Memory.UB and stmt.buffer.dtype in ("int64", "uint64"):
         text = f"`{stmt.buffer.name}` is {stmt.buffer.dtype}, of which target pto has no tiles"
         yield Finding("TL710", stmt.node, text)
@@ -53,8 +55,9 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     name = stmt.op.name
     if name in element_types.ALIKE:
         mask = element_types.ALIKE[name]
-        operands = [o for given, o in stmt.operands if given != mask and not is_element(o)]
-        tiles = [operand.buffer for operand in operands if operand.buffer.memory is Memory.UB]
+        starts = name == "tile.atomic_add"
+        operands = [o for given, o in stmt.operands if given != mask and (starts or not is_element(o))]
+        tiles = [o.buffer for o in operands if o.buffer.memory is Memory.UB or starts]
         for tile in tiles[1:]:
             one, other = types_of(subject, tiles[0]), types_of(subject, tile)
             if one and other and not one & other:
@@ -62,6 +65,13 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
                     f"`{tiles[0].name}` is {min(one)} and `{tile.name}` {min(other)}: `T.{name}` has one type for all"
                 )
                 yield Finding("TL710", stmt.node, text)
+                return
+        element = next((o for _, o in stmt.operands if is_element(o)), None) if tiles else None
+        if element is not None and name in element_types.ELEMENT_ALIKE:
+            one, other = types_of(subject, tiles[0]), types_of(subject, element.buffer)
+            if one and other and not one & other:
+                text = f"`{tiles[0].name}` is {min(one)} and `{code(element.node)}` {min(other)}"
+                yield Finding("TL710", stmt.node, f"{text}: `T.{name}` has one type for all")
                 return
     found = element_types.OPERATORS.get(name)
     operand = stmt.args.get(found[0]) if found is not None else None
@@ -107,23 +117,22 @@ def _known(name: str) -> str:
 
 def _copy(subject: Subject, stmt: Copy) -> Iterator[Finding]:
     sides = (stmt.src.buffer, stmt.dst.buffer)
-    source, target = map(_type, sides)
+    one, other = (types_of(subject, buffer) for buffer in sides)
     memories = {buffer.memory for buffer in sides}
     if Memory.L1 in memories and memories <= _UNCONVERTED:
-        one, other = (types_of(subject, buffer) for buffer in sides)
         if one and other and not one & other:
             text = f"`{sides[0].name}` is {min(one)} and `{sides[1].name}` is {min(other)}: "
             how = "only on-chip copies convert" if Memory.GM in memories else "a copy to L0 does not convert"
             yield Finding("TL711", stmt.node, text + how)
         return
+    if not one or not other or sides[0].dtype == sides[1].dtype:
+        return
     if memories == {Memory.GM, Memory.UB}:
-        if source and target and source != target and not any({source, target} == {name, "bool"} for name in _BYTES):
-            text = f"`{sides[0].name}` is {source} and `{sides[1].name}` is {target}: only on-chip copies convert"
+        if not one & other and not any("bool" in {a, b} and {a, b} & _BYTES for a in one for b in other):
+            text = f"`{sides[0].name}` is {min(one)} and `{sides[1].name}` is {min(other)}: only on-chip copies convert"
             yield Finding("TL711", stmt.node, text)
-        return
-    if memories != {Memory.UB}:
-        return
-    if source and target and not element_types.copies(source, target):
+    elif memories == {Memory.UB} and not any(element_types.copies(a, b) for a in one for b in other):
+        source, target = min(one), min(other)
         modes = element_types.CASTS.get((source, target))
         asked = element_types.copy_mode(source, target)
         why = f"it needs {asked}, the instruction supports {_either(modes)}" if modes else "no instruction does that"
@@ -134,24 +143,20 @@ def _cast(subject: Subject, stmt: Op) -> Iterator[Finding]:
     src, dst = stmt.args.get("src"), stmt.args.get("dst")
     if not isinstance(src, Operand) or not isinstance(dst, Operand):
         return
-    source, target = _type(src.buffer), _type(dst.buffer)
+    pairs = [(a, b) for a in types_of(subject, src.buffer) for b in types_of(subject, dst.buffer)]
     mode = _text(subject, stmt, "mode")
-    modes = element_types.CASTS.get((source, target))
-    if not source or not target:
+    if not pairs or any(pair in element_types.CASTS and mode in {"", *element_types.CASTS[pair]} for pair in pairs):
         return
-    if modes is None:
-        yield Finding("TL711", stmt.node, f"no instruction converts {source} to {target}")
-    elif mode and mode not in modes:
+    source, target = min(pairs)
+    modes = element_types.CASTS.get((source, target))
+    text = f"no instruction converts {source} to {target}"
+    if modes is not None:
         text = f"{source} to {target} with {mode}: the instruction supports {_either(modes)}"
-        yield Finding("TL711", stmt.node, text)
+    yield Finding("TL711", stmt.node, text)
 
 
 def _either(modes: frozenset[str]) -> str:
     return " or ".join(sorted(modes))
-
-
-def _type(buffer: Buffer) -> str:
-    return element_types.known(buffer.dtype)
 
 
 def _text(subject: Subject, stmt: Op, name: str) -> str:
