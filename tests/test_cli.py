@@ -333,7 +333,9 @@ def test_one_kernel_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "`tl2npu migrate --unsafe` writes the tiles that fit" in call("migrate", "--check", "big.py").stdout
     assert "`tl2npu migrate --unsafe` writes the tiles that fit" in call("check", "new.py").stdout
     file("written.py", Path("new.py").read_text())
-    assert call("migrate", "--check", "written.py").exit_code == 0  # is in Developer mode
+    again = call("migrate", "--check", "written.py")
+    assert (again.exit_code, " unchanged with errors (already in Developer mode)" in again.stdout) == (1, True)
+    assert "0 files would change" in again.stdout
     assert verdicts("written.py", "--unsafe") == ("migrated", [], 0, [], 0)
     assert " unchanged (already in Developer mode)" in call("migrate", "--check", "--unsafe", "new.py").stdout
     assert verdicts("big.py", "--unsafe") == ("migrated", [], 0, [], 0)

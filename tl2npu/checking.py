@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+
+import libcst as cst
 
 from tl2npu.across.grafts import grafted
 from tl2npu.across.restore import with_dots
@@ -75,6 +78,18 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     return FileResult(
         path, text, text, None, tuple(kernels), tuple(sorted(diagnostics, key=lambda d: (d.line, d.code)))
     )
+
+
+def not_importable(
+    original: Index, module: cst.Module, kernels: Sequence[KernelResult], target: Target
+) -> list[Diagnostic]:
+    """What keeps a file with kernels for the NPU from being imported there. ``module``: its new text."""
+    if not any(kernel.for_npu for kernel in kernels):
+        return []
+    failing = importing.failing(Index.of(module) if module is not original.module else original, target)
+    found = [finding("TL734", original.first_line(node) or 1, text) for node, text in failing]
+    beside = importing.beside_refused(original, kernels)
+    return found + [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]
 
 
 def _is_for(target: Target, located: Located, names: Names) -> bool:

@@ -15,9 +15,8 @@ from tl2npu.across.grafts import Grafted, grafted
 from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
 from tl2npu.checking import check_text as check_text
-from tl2npu.checking import finding, unparsable, unused_comments
+from tl2npu.checking import finding, not_importable, unparsable, unused_comments
 from tl2npu.checks.cross_core import flags
-from tl2npu.checks.language import importing
 from tl2npu.checks.row_split import doubled
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES
@@ -42,7 +41,17 @@ from tl2npu.passes.plain.hints import tensor_layouts
 from tl2npu.passes.plain.types import fp8
 from tl2npu.passes.plain.unsupported import refuse as unsupported
 from tl2npu.passes.unseen_kernels import unseen_kernels
-from tl2npu.results import Change, Diagnostic, Disposition, FileResult, Follower, KernelResult, Promise, Severity
+from tl2npu.results import (
+    NOT_SELECTED,
+    Change,
+    Diagnostic,
+    Disposition,
+    FileResult,
+    Follower,
+    KernelResult,
+    Promise,
+    Severity,
+)
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
@@ -51,8 +60,6 @@ from tl2npu.strategy import choose
 from tl2npu.strategy.attempt import Attempt
 from tl2npu.suppress import Suppressions
 from tl2npu.todo import with_comments, without_comments
-
-NOT_SELECTED = "not selected"
 
 
 def migrate_text(
@@ -163,12 +170,9 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
     kernels = [*done.kernels, *(kernel for kernel, _ in eager.values())]
     diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes), *file.unseen[1]]
     kernels = sorted([*kernels, *file.unseen[0]], key=lambda kernel: kernel.line)
-    diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
-    diagnostics += unused_comments(suppressions)
-    diagnostics = [item for item in diagnostics if item.kernel not in left_out.values()]
-    new = file.text
-    if done.module is not original.module:
-        module, unused = restored(file.across, done.module, file.path)
+    new, module = file.text, done.module
+    if module is not original.module:
+        module, unused = restored(file.across, module, file.path)
         done.changes += [
             Change("TL117", original.first_line(node) or 1, f"removed the unused `{name}`") for node, name in unused
         ]
@@ -181,10 +185,6 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         if any(kernel.rewritten for kernel in kernels):
             module, dropped = configs.of_file(module, kernels, file.users.may_take)
             done.changes += [Change("TL122", original.first_line(node) or 1, text) for node, text in dropped]
-            stops = importing.failing(Index.of(module), file.options.target)
-            diagnostics += [finding("TL734", original.first_line(node) or 1, text) for node, text in stops]
-            beside = importing.beside_refused(original, kernels)
-            diagnostics += [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]
         module, line = mode.of_file(module, kernels)
         if line is not None:
             done.changes.append(Change("TL403", kernels[0].line, f"set `{mode.VARIABLE}` to Developer"))
@@ -196,6 +196,10 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         new = relayout(file.text, plain, file.path, (file.native.python, python))
         if new != plain:
             ast.parse(new)
+    diagnostics += not_importable(original, module, kernels, file.options.target)
+    diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
+    diagnostics += unused_comments(suppressions)
+    diagnostics = [item for item in diagnostics if item.kernel not in left_out.values()]
     result = FileResult(
         file.path,
         file.text,

@@ -13,9 +13,19 @@ Severity = Literal["error", "warning", "info"]
 Safety = Literal["safe", "unsafe", "display-only"]
 Disposition = Literal["migrated", "unchanged", "partial", "refused"]
 
+NOT_SELECTED = "not selected"
+"""The reason of a kernel that ``--kernel`` leaves out."""
 WITH_ERRORS = " with errors"
-VERDICTS = ("migrated", f"migrated{WITH_ERRORS}", "partial", f"partial{WITH_ERRORS}", "refused", "unchanged")
-"""What reports count; `tl2npu check` finds errors in the new text of those with errors."""
+VERDICTS = (
+    "migrated",
+    f"migrated{WITH_ERRORS}",
+    "partial",
+    f"partial{WITH_ERRORS}",
+    "refused",
+    "unchanged",
+    f"unchanged{WITH_ERRORS}",
+)
+"""What reports count; `tl2npu check` finds errors in the text of those with errors."""
 
 
 def one_line(message: str) -> str:
@@ -107,6 +117,12 @@ class KernelResult:
         return self.disposition in ("migrated", "partial") and self.target != "none"
 
     @property
+    def for_npu(self) -> bool:
+        """True if the kernel was written in another form, or stood in that form before."""
+        stays = self.disposition == "unchanged" and self.reason != NOT_SELECTED
+        return self.rewritten or (stays and self.source == "developer")
+
+    @property
     def unfinished(self) -> bool:
         """True if the kernel is left to a person: refused, or refused and marked (``--partial``)."""
         return self.disposition == "refused" or (self.disposition == "partial" and self.target == "none")
@@ -191,13 +207,13 @@ class FileResult:
 
 
 def judged(result: FileResult) -> FileResult:
-    """The result with the ``errors`` of each kernel that was rewritten: its own, and those of the whole file."""
+    """The result with the ``errors`` of each kernel for the NPU: its own, and those of the whole file."""
     errors = [item for item in result.diagnostics if item.severity == "error"]
     owners = [_owner(item, result.kernels) for item in errors]
     kernels: list[KernelResult] = []
     for kernel in result.kernels:
         found = {item.code for item, owner in zip(errors, owners, strict=True) if owner is None or owner is kernel}
-        kernels.append(replace(kernel, errors=tuple(sorted(found))) if kernel.rewritten else kernel)
+        kernels.append(replace(kernel, errors=tuple(sorted(found))) if kernel.for_npu else kernel)
     return replace(result, kernels=tuple(kernels))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.passes.gpu.support import gpu_file, refused, result_of
+from tests.checks.support import ONE, errors
+from tests.passes.gpu.support import agree, gpu_file, refused, result_of
 
 PARAMS = "A: T.Tensor((64, 64), dtype), B: T.Tensor((64, 64), dtype)"
 BODY = """
@@ -52,3 +54,50 @@ def test_a_product_is_float32_whatever_its_name() -> None:
         args='dtype="bfloat16", accum="float32"',
     )
     assert [kernel.disposition for kernel in result_of(text).kernels] == ["migrated"]
+
+
+MASKED = """
+x = T.alloc_shared((32, 64), "float32")
+k = T.alloc_shared((32, 64), dtype)
+T.copy(X[bx * 32, 0], x)
+T.copy(K[bx * 32, 0], k)
+for i, j in T.Parallel(32, 64):
+    x[i, j] = {}
+T.copy(x, Y[bx * 32, 0])
+"""
+MASK = 'X: T.Tensor((64, 64), "float32"), K: T.Tensor((64, 64), dtype), Y: T.Tensor((64, 64), "float32")'
+VALUES = [
+    "T.if_then_else(k[i, j] != 0, x[i, j], -1e30)",
+    "x[i, j] * k[i, j]",
+    "x[i, j] * T.cast(k[i, j], 'float32')",
+    "T.cast(k[i, j], 'float16')",
+    "k[i, j]",
+]
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_a_mask_whose_type_is_a_parameter(dtype: str, value: str) -> None:
+    """Conversions of integers go by the type that the file gives the name; ``T.copy`` converts no uint8."""
+    rng = np.random.default_rng(7)
+    inputs = {
+        "X": rng.standard_normal((64, 64)).astype(np.float32),
+        "K": rng.integers(0, 3, (64, 64)).astype(dtype),
+        "Y": np.zeros((64, 64), np.float32),
+    }
+    agree(gpu_file(MASK, MASKED.format(value), args=f"dtype='{dtype}'"), inputs)
+
+
+def conversions(body: str, dtype: str) -> list[str]:
+    return [code for code in errors(body, args=f"dtype={dtype}", launch=ONE) if code == "TL711"]
+
+
+def test_conversions_of_names() -> None:
+    """A conversion that exists for none of the types is an error, one that exists for some of them is not."""
+    body = "a = T.alloc_ub((16, 64), dtype)\nb = T.alloc_ub((16, 64), 'float32')\nT.copy(a, b)"
+    for given, found in (("'uint8'", ["TL711"]), ("T.int8", ["TL711"]), ("'float16'", []), ("None", [])):
+        assert conversions(body, given) == found
+    cast = "a = T.alloc_ub((16, 64), dtype)\nb = T.alloc_ub((16, 64), 'float16')\n"
+    cast += 'T.tile.cast(b, a, "CAST_NONE", 1024)'
+    for given, found in (("'uint8'", []), ("'int64'", ["TL711"]), ("'float16'", ["TL711"])):
+        assert conversions(cast, given) == found

@@ -22,6 +22,7 @@ from tl2npu.simulator.standin.session import Session
 
 DEFAULTS = Options()
 OK, PARTIAL, UNCHANGED, REFUSED, DISCARDED = "ok", "partial", "unchanged", "refused", "discarded"
+WITH_ERRORS = "migrated with errors"
 SILENT, INVALID, HAZARD = "SILENT difference", "invalid for the simulator", "hazard"
 CHECK, INTERNAL, OLD = "error of check", "internal error", "old kernel differs"
 FAULTS = (SILENT, INVALID, HAZARD, CHECK, INTERNAL, OLD)
@@ -117,8 +118,12 @@ def judge(program: p.Program, text: str, seed: int = 0, both: bool = True, optio
         return Verdict(UNCHANGED, " ".join(codes), codes)
     new = result.new_text or ""
     errors = [d for d in check(new, options=options).diagnostics if d.severity == "error"]
-    if errors and dispositions == {"migrated"}:
-        return Verdict(CHECK, "\n".join(f"{d.line}: {d.code} {d.message}" for d in errors), new_text=new)
+    told = {code for kernel in result.kernels for code in kernel.errors}
+    if told != {d.code for d in errors} and dispositions == {"migrated"}:
+        found = [f"{d.line}: {d.code} {d.message}" for d in errors]
+        return Verdict(CHECK, "\n".join([f"told: {' '.join(sorted(told))}", *found]), new_text=new)
+    if told:
+        return Verdict(WITH_ERRORS, " ".join(sorted(told)), tuple(sorted(told)), new)
     kind, why = _executed(program, new, inputs, expected)
     if kind == OK and dispositions != {"migrated"}:
         return Verdict(PARTIAL, " ".join(codes), codes, new)

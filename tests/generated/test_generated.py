@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.generated import program as p
-from tests.generated.judge import DISCARDED, HAZARD, OK, PARTIAL, SILENT
+from tests.generated.judge import DISCARDED, HAZARD, OK, PARTIAL, SILENT, WITH_ERRORS
 from tests.generated.oracle import run
 from tests.generated.search import reduced, verdict_of
 from tests.generated.shrinking import length
@@ -119,6 +119,11 @@ def test_what_cannot_be_known_judges_nothing() -> None:
     overflow = p.Cast("float16", p.Bin("*", A, p.Const(1e5)))
     slack = np.asarray(run(kernel((loop(A, overflow),)), {"X": X})["Y"].slack)
     assert (np.isinf(slack) == (X != 0)).all()
+
+
+def test_a_kernel_that_check_calls_wrong_is_told_so() -> None:
+    """The vector cores' halves of a kernel whose own ``T.max`` the compiler dies of: ``migrated with errors``."""
+    assert verdict_of("legacy", 40748).kind == WITH_ERRORS
 
 
 def test_programs_are_made_smaller_to_what_matters() -> None:

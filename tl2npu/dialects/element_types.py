@@ -83,13 +83,18 @@ ELEMENT_ALIKE = frozenset(f"tile.{name}" for name in "add mul max min".split())
 """Operators that also want an element in the type of the tiles (``AddsAndMulsOpCodegen``); others convert it."""
 
 
-def takes(name: str, dtype: str, mode: str = "") -> bool:
+_PAIRS = {("tile.bitwise_and", "uint8"), ("tile.bitwise_or", "uint8")}
+"""Of which target pto makes operations on half as many uint16 (``tand``, ``tor`` of ``tl_templates/pto/common.h``)."""
+
+
+def takes(name: str, dtype: str, mode: str = "", target: str = "ascendc") -> bool:
     """Whether an operator has an instruction for an element type; True for what the table does not know.
 
     ``mode`` is that of ``T.tile.compare``: int32 is compared for equality alone.
     """
     found = OPERATORS.get(name)
-    return found is None or dtype in found[1] or (name == "tile.compare" and (dtype, mode) == ("int32", "EQ"))
+    equal = name == "tile.compare" and (dtype, mode) == ("int32", "EQ")
+    return found is None or dtype in found[1] or equal or (target == "pto" and (name, dtype) in _PAIRS)
 
 
 SIGNS: Mapping[str, str] = MappingProxyType(

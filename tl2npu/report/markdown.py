@@ -16,7 +16,15 @@ COMMENT_LIMIT = 65_536
 MARKER = "<!-- tl2npu report -->"
 """The first line: by it a workflow finds the comment of an earlier run, to write over it."""
 
-_ORDER = ("refused", "partial with errors", "migrated with errors", "partial", "migrated", "unchanged")
+_ORDER = (
+    "refused",
+    "partial with errors",
+    "migrated with errors",
+    "unchanged with errors",
+    "partial",
+    "migrated",
+    "unchanged",
+)
 """What needs somebody comes first."""
 _LONGEST = 300  # characters of one text in a line
 _CODES = 8  # of one kernel

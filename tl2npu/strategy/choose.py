@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tl2npu.checks import blocks
 from tl2npu.checks.memory_plan import fitting
+from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Finding
 from tl2npu.codes import ROW_SPLIT
 from tl2npu.kernel.blocked import Blocked
@@ -52,6 +53,7 @@ def in_developer_mode(start: Job, suppressions: Suppressions) -> tuple[Job, tupl
     """What becomes of a kernel that is written so already: disposition, target, reason.
 
     Its comparisons and arguments get the form that the compiler takes; with ``--unsafe`` its calls get tiles that fit.
+    What `check` calls an error of it is told, as of one that was migrated: a second run is no better than the first.
     """
     job = start.again()
     compared_types.convert(job)
@@ -62,7 +64,12 @@ def in_developer_mode(start: Job, suppressions: Suppressions) -> tuple[Job, tupl
     if repairs:
         repair(job, repairs)
         reasons.append("with tiles that fit")
-    return (job, ("migrated", TWO, ", ".join(reasons))) if reasons else (start, ("unchanged", "none", _DEVELOPER))
+    job = job if reasons else start
+    for item in check_as_it_stands(subject_of(job)):
+        told = job.finding(item.code, item.node, item.message, item.severity)
+        if told.severity == "error" and not suppressions.covers(told.line, told.code):
+            job.notes.append(replace(told, help=told.help + item.offer))
+    return job, ("migrated", TWO, ", ".join(reasons)) if reasons else ("unchanged", "none", _DEVELOPER)
 
 
 def _authors(case: Case) -> list[Attempt]:

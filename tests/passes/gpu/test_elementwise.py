@@ -618,3 +618,22 @@ def test_the_value_of_a_single_row_is_never_assigned(value: str) -> None:
     body = f"{tiles}for i, j in T.Parallel(1, 64):\n    o[i, j] = {value}\nT.copy(o, O[bx, 0])"
     new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx", jit="@tilelang.jit"))
     assert not re.search(r"\[i, j\] = \w+\[i\]$", new, re.M)
+
+
+@pytest.mark.parametrize("value", ["r[i] - 0", "0 + r[i]", "r[i] * 1", "1 * r[i]", "r[i] // 1", "1 * (r[i] + 0)"])
+def test_a_number_that_changes_nothing_is_left_out(value: str) -> None:
+    """With it the values of the rows are a plain copy for the compiler, and 8 bytes of a vector cannot be copied."""
+    text = gpu_file(
+        'X: T.Tensor((16,), "int32"), Y: T.Tensor((16, 8), "int32")',
+        f"""
+        r = T.alloc_shared((4,), "int32")
+        t = T.alloc_shared((4, 8), "int32")
+        T.copy(X[bx * 4], r)
+        for i, j in T.Parallel(4, 8):
+            t[i, j] = {value}
+        T.copy(t, Y[bx * 4, 0])
+        """,
+        launch="T.Kernel(4, threads=128) as bx",
+    )
+    new = agree(text, {"X": np.arange(16, dtype=np.int32), "Y": np.zeros((16, 8), np.int32)})
+    assert "t[i, j] = r[i]\n" in new

@@ -470,3 +470,79 @@ def test_the_new_tuner_takes_the_fastest_configuration_that_can_be_built() -> No
     assert len(timed) == 3
     with pytest.raises(RuntimeError, match="none of the configurations"):
         build(7)
+
+
+SUM = '''{sizes}
+    @T.prim_func
+    def main(X: T.Tensor({x}, "float32"), Z: T.Tensor((32,), "float32"),{more} W: T.Tensor(({rows}, 32), "float32"),
+             Y: T.Tensor(({rows}, 32), "float32")):
+        with T.Kernel(T.ceildiv({rows}, 16), threads=64) as b:
+            t = T.alloc_fragment((16, 32), "float32")
+            T.copy(X[b * 16, 0], t)
+            T.copy(t, W[b * 16, 0])
+        with T.Kernel(T.ceildiv({rows}, 16), threads=64) as b:
+            v = T.alloc_shared((32,), "float32")
+            u = T.alloc_fragment((16, 32), "float32")
+            T.copy(Z[0], v)
+            for i, j in T.Parallel(16, 32):
+                u[i, j] = 1.0 + v[j]
+            T.copy(u, Y[b * 16, 0])
+
+    return main
+
+
+def use(x):
+    return f({given})(x, x[0]{also})
+'''
+
+
+def of_symbolic_rows(
+    sizes: str = '    M = T.dynamic("M")',
+    rows: str = "M",
+    x: str = "(M, 32)",
+    given: str = "",
+    params: str = "",
+    more: str = "",
+    also: str = "",
+    above: str = "",
+) -> str:
+    """A file whose second launch has no tensor of ``M`` rows but its output."""
+    outs = "[3, 4]" if more else "[2, 3]"
+    body = SUM.format(sizes=sizes, rows=rows, x=x, given=given, more=more, also=also)
+    return f"{IMPORTS}{above}@tilelang.jit(out_idx={outs})\ndef f({params}):\n{body}"
+
+
+PASSED = {
+    "T.dynamic": {},
+    "several at once": {"sizes": '    M, K = T.dynamic("M, K")', "x": "(M, K)"},
+    "of the module": {"sizes": "", "above": 'M = T.symbolic("M")\n\n\n'},
+    "another name": {"sizes": '    N = T.symbolic("N")\n    M = N'},
+    "a sum of it": {"sizes": '    M = T.dynamic("M")\n    rows = M + 16', "rows": "rows"},
+    "a name of the shape": {"sizes": '    M = T.dynamic("M")\n    shape = (M, 32)', "x": "shape"},
+    "what a call gives": {"sizes": "", "params": "M", "given": 'T.symbolic("M")'},
+}
+
+
+@pytest.mark.parametrize("form", PASSED.values(), ids=PASSED.keys())
+def test_a_launch_is_given_an_input_that_has_its_size(form: dict[str, str]) -> None:
+    text = of_symbolic_rows(**form)
+    new = result_of(text).new_text or ""
+    assert "part2(X, Z)" in new
+    copied, added = values(new)
+    rows = 80 if "rows" in form else 64
+    np.testing.assert_array_equal(copied[:64], X)
+    np.testing.assert_array_equal(added, np.broadcast_to(1 + X[0], (rows, 32)))
+
+
+def test_no_tensor_has_the_size_of_an_output() -> None:
+    form = {"x": "(2 * M, 32)", "rows": "M"}
+    result = result_of(of_symbolic_rows(**form))
+    assert [(d.code, d.line) for d in result.diagnostics if d.severity == "error"] == [("TL107", 9)]
+    assert "has an axis of `M` elements" in result.diagnostics[0].message
+
+
+def test_a_tensor_with_the_size_is_passed_once() -> None:
+    new = result_of(of_symbolic_rows(more=' S: T.Tensor((M,), "float32"),', also=", x[:, 0]")).new_text or ""
+    assert "part2(X, Z)" in new
+    new = result_of(of_symbolic_rows().replace("T.copy(Z[0], v)", "T.copy(W[0, 0:32], v)")).new_text or ""
+    assert "part2(W)" in new

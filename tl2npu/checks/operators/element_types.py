@@ -14,11 +14,11 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import element_types
 from tl2npu.kernel.bfloat_scalars import converted
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Alloc, Copy, Memory, Op, Operand, Scalar
 
 _CALLS = {"max": "max", "min": "min", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 _CALLS |= {"bitwise_and": "&", "bitwise_or": "|", "shift_left": "<<", "shift_right": ">>"}
-_BYTES = ("int8", "uint8")
+_BYTES = frozenset({"int8", "uint8"})
 _UNCONVERTED = {Memory.GM, Memory.L1, Memory.L0A, Memory.L0B}
 _TRUTHS = ("True", "False")
 
@@ -78,7 +78,7 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     if not isinstance(operand, Operand) or operand.buffer.memory is not Memory.UB:
         return
     types, mode = types_of(subject, operand.buffer), _text(subject, stmt, "mode")
-    if types and not any(element_types.takes(name, dtype, mode) for dtype in types):
+    if types and not any(element_types.takes(name, dtype, mode, subject.target) for dtype in types):
         text = f"`{operand.buffer.name}` is {min(types)}, but `T.{name}` supports only {_known(name)}"
         yield Finding("TL710", stmt.node, text)
     value = stmt.args.get("value")
@@ -117,23 +117,22 @@ def _known(name: str) -> str:
 
 def _copy(subject: Subject, stmt: Copy) -> Iterator[Finding]:
     sides = (stmt.src.buffer, stmt.dst.buffer)
-    source, target = map(_type, sides)
+    one, other = (types_of(subject, buffer) for buffer in sides)
     memories = {buffer.memory for buffer in sides}
     if Memory.L1 in memories and memories <= _UNCONVERTED:
-        one, other = (types_of(subject, buffer) for buffer in sides)
         if one and other and not one & other:
             text = f"`{sides[0].name}` is {min(one)} and `{sides[1].name}` is {min(other)}: "
             how = "only on-chip copies convert" if Memory.GM in memories else "a copy to L0 does not convert"
             yield Finding("TL711", stmt.node, text + how)
         return
+    if not one or not other or sides[0].dtype == sides[1].dtype:
+        return
     if memories == {Memory.GM, Memory.UB}:
-        if source and target and source != target and not any({source, target} == {name, "bool"} for name in _BYTES):
-            text = f"`{sides[0].name}` is {source} and `{sides[1].name}` is {target}: only on-chip copies convert"
+        if not one & other and not any("bool" in {a, b} and {a, b} & _BYTES for a in one for b in other):
+            text = f"`{sides[0].name}` is {min(one)} and `{sides[1].name}` is {min(other)}: only on-chip copies convert"
             yield Finding("TL711", stmt.node, text)
-        return
-    if memories != {Memory.UB}:
-        return
-    if source and target and not element_types.copies(source, target):
+    elif memories == {Memory.UB} and not any(element_types.copies(a, b) for a in one for b in other):
+        source, target = min(one), min(other)
         modes = element_types.CASTS.get((source, target))
         asked = element_types.copy_mode(source, target)
         why = f"it needs {asked}, the instruction supports {_either(modes)}" if modes else "no instruction does that"
@@ -144,24 +143,20 @@ def _cast(subject: Subject, stmt: Op) -> Iterator[Finding]:
     src, dst = stmt.args.get("src"), stmt.args.get("dst")
     if not isinstance(src, Operand) or not isinstance(dst, Operand):
         return
-    source, target = _type(src.buffer), _type(dst.buffer)
+    pairs = [(a, b) for a in types_of(subject, src.buffer) for b in types_of(subject, dst.buffer)]
     mode = _text(subject, stmt, "mode")
-    modes = element_types.CASTS.get((source, target))
-    if not source or not target:
+    if not pairs or any(pair in element_types.CASTS and mode in {"", *element_types.CASTS[pair]} for pair in pairs):
         return
-    if modes is None:
-        yield Finding("TL711", stmt.node, f"no instruction converts {source} to {target}")
-    elif mode and mode not in modes:
+    source, target = min(pairs)
+    modes = element_types.CASTS.get((source, target))
+    text = f"no instruction converts {source} to {target}"
+    if modes is not None:
         text = f"{source} to {target} with {mode}: the instruction supports {_either(modes)}"
-        yield Finding("TL711", stmt.node, text)
+    yield Finding("TL711", stmt.node, text)
 
 
 def _either(modes: frozenset[str]) -> str:
     return " or ".join(sorted(modes))
-
-
-def _type(buffer: Buffer) -> str:
-    return element_types.known(buffer.dtype)
 
 
 def _text(subject: Subject, stmt: Op, name: str) -> str:

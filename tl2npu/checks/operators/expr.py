@@ -8,9 +8,11 @@ from typing import Literal
 
 import libcst as cst
 
+from tl2npu.kernel.element_types import is_integer
 from tl2npu.kernel.environment import Closure, Env
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Operand, Range, Store
+from tl2npu.kernel.simplified import assigned, simplified
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.signs import sign_of
 
@@ -95,7 +97,19 @@ def expression(node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Expr
 
 
 def value_of(store: Store, evaluator: Evaluator) -> Expr:
-    """What a store assigns; ``x += y`` as ``x + y``."""
+    """What a store assigns, as the compiler sees it; ``x += y`` as ``x + y``."""
+    whole = bool(store.value.loads) and all(is_integer(load.buffer.dtype) for load in store.value.loads)
+    written = assigned(store.node)
+    if written is not None:
+
+        def number(part: cst.BaseExpression) -> float | None:
+            """The value of a part that is a constant of the kernel."""
+            static = evaluator.static(part, store.env)
+            return static if isinstance(static, float) else evaluator.sym(part, store.env).constant
+
+        found = simplified(written, number, of_integers=whole)
+        if found is not written or not store.augmented:
+            return expression(found, store.env, evaluator)
     right = expression(store.value.node, store.env, evaluator)
     if not store.augmented or not isinstance(store.node, cst.AugAssign):
         return right

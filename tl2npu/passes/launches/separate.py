@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.factory import is_prim_func
 from tl2npu.passes.eager.factories import Eager, Lazy, is_launch
 from tl2npu.passes.launches.choices import all_named, separate_choices
 from tl2npu.passes.launches.jit import check_place, inseparable, only_jit
 from tl2npu.passes.launches.macros import with_launches_in_place
+from tl2npu.passes.launches.symbols import Symbols
 from tl2npu.passes.launches.text import Methods, Part, rebuilt
 from tl2npu.passes.launches.tuner import RESULTS, is_tuned, tuner_of, with_tuner
 from tl2npu.passes.launches.uses import methods_taken
@@ -27,7 +27,7 @@ from tl2npu.passes.names.assignments import needed
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import calls_in, mentioned, names_in, nodes_of
+from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 _PREFIX = "tilelang.language."
 _ALLOCATIONS = frozenset(_PREFIX + name for name in ("alloc_global", "alloc_buffer", "sblock_alloc_buffer"))
@@ -97,21 +97,22 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
     factory, node = program.factory, program.node
     outputs = _check(index, names, program)
     temporaries, shared = _between(names, program)
-    tensors = {param.name.value: param for param in node.params.params}
+    annotations = {p.name.value: p.annotation.annotation for p in node.params.params if p.annotation is not None}
+    symbols = Symbols.of(index, factory, node, annotations | temporaries)
+    every = [*(param.name.value for param in node.params.params), *temporaries]
+    made = {name for name in every if name not in temporaries and name not in outputs}
     parts: list[Part] = []
-    made: set[str] = set()
     for launch, suffix in zip(program.launches, _suffixes(program), strict=True):
         lines = needed(shared, [launch])
-        used = {name.value for line in (*lines, launch) for name in names_in(line)}
-        own = [name for name in (*tensors, *temporaries) if name in used]
-        fresh = [name for name in own if name not in made and (name in temporaries or name in outputs)]
-        made |= set(own)
-        order = [*(name for name in own if name not in fresh), *fresh]
+        used = {name.value for line in (*lines, launch) for name in names_in(line)} & set(every)
+        used |= symbols.givers((*lines, launch), used, [name for name in every if name in made])
+        fresh = [name for name in every if name in used and name not in made]
+        order = [*(name for name in every if name in used and name in made), *fresh]
+        made |= used
         parts.append(Part(launch, suffix, lines, order, fresh))
     missing = [name for name in outputs if all(name not in part.tensors for part in parts)]
     if missing:
         raise inseparable(node, f"no launch uses the output `{missing[0]}`")
-    _check_symbols(names, program, parts, {n: p.annotation.annotation for n, p in tensors.items() if p.annotation})
     tuner = tuner_of(index, names, factory)
     root = _profiler(index, names, factory, tuned=tuner is not None)
     methods = Methods(root, any(taken.attr.value == _SOURCE for taken, _ in methods_taken(index, factory)[0]))
@@ -222,16 +223,3 @@ def _suffixes(program: Program) -> list[str]:
     if all(found) and len(set(found)) == len(found):
         return found
     return [f"part{number}" for number in range(1, len(found) + 1)]
-
-
-def _check_symbols(
-    names: Names, program: Program, parts: list[Part], annotations: dict[str, cst.BaseExpression]
-) -> None:
-    """The shape of a tensor that a launch makes must be known from what it is given."""
-    symbols: set[str] = set()
-    for line in program.factory.body.body:
-        for call in calls_in(line):
-            if names.resolve(call.func) in (_PREFIX + "dynamic", _PREFIX + "symbolic"):
-                symbols |= assigned_names(line)
-    if symbols and any(part.fresh and len(part.tensors) == len(part.fresh) for part in parts):
-        raise inseparable(program.node, "a launch has outputs of symbolic shape and no input")

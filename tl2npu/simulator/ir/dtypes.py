@@ -1,7 +1,8 @@
 """Names of element types: their NumPy types, sizes and promotion.
 
-Promotion is TVM's (``BinaryOpMatchTypes`` in src/tir/op/op.cc): floats win over integers, more bits over fewer, and
-a Python number takes the type of its partner.
+Promotion is TVM's (``BinaryOpMatchTypes`` in src/tir/op/op.cc): floats win over integers, more bits over fewer. A
+Python integer is an int32. A Python float takes the type of its partner, where TVM has a float32: what differs is how
+often a chain of float16 operations is rounded.
 """
 
 from __future__ import annotations
@@ -78,6 +79,13 @@ def bits(name: str) -> int:
     return 4 if name in ("int4", "uint4", "float4_e2m1fn") else numpy_dtype(name).itemsize * 8
 
 
+@functools.cache
+def limits(name: str) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    signed = not name.startswith("u")
+    return (-(1 << bits(name) - 1) if signed else 0), (1 << bits(name) - signed) - 1
+
+
 def is_float(name: str) -> bool:
     """True for floating point, also bfloat16 and the 8-bit and 4-bit floats."""
     return name.startswith(("float", "bfloat"))
@@ -90,7 +98,7 @@ def is_integer(name: str) -> bool:
 
 @functools.cache
 def promote(left: str, right: str) -> str:
-    """The type in which ``left`` and ``right`` meet."""
+    """The type in which ``left`` and ``right`` meet (TVM: ``BinaryOpMatchTypes``, src/tir/op/op.cc)."""
     if left == right:
         return left
     if is_float(left) != is_float(right):
@@ -99,5 +107,6 @@ def promote(left: str, right: str) -> str:
         return left if bits(left) >= bits(right) else right
     if "bool" in (left, right):
         return right if left == "bool" else left
-    width = max(bits(left), bits(right))
-    return f"uint{width}" if left.startswith("u") and right.startswith("u") else f"int{width}"
+    if bits(left) != bits(right):
+        return left if bits(left) > bits(right) else right
+    return left if left.startswith("u") else right

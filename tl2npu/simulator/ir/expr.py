@@ -264,7 +264,9 @@ def dtype_of(value: Value) -> str:
     """The element type of a value; a bare Python number has the default one of its class."""
     if isinstance(value, Expr):
         return value.dtype
-    return "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
+    if isinstance(value, bool):
+        return "bool"
+    return "float32" if isinstance(value, float) else "int32" if -(2**31) <= value < 2**31 else "int64"
 
 
 def cast(dtype: str, value: Value) -> Value:
@@ -285,7 +287,16 @@ def cast(dtype: str, value: Value) -> Value:
 
 
 def _whole(value: Any, dtype: str) -> Any:
-    return bool(value) if dtype == "bool" else int(value)
+    """A whole number as a constant of the type. Raises ValueError where there is none, as TVM does."""
+    if dtype == "bool":
+        return bool(value)
+    whole = int(value)
+    least, most = dtypes.limits(dtype)
+    if whole < 0 and not least:
+        raise ValueError(f"cannot make uint from negative value {whole}")
+    if not least <= whole <= most:
+        raise ValueError(f"Literal value {whole} exceeds {'maximum' if whole > 0 else 'minimum'} of {dtype}")
+    return whole
 
 
 def match(left: Value, right: Value) -> tuple[Value, Value, str]:
@@ -295,13 +306,17 @@ def match(left: Value, right: Value) -> tuple[Value, Value, str]:
         return cast(dtype, left), cast(dtype, right), dtype
     symbolic, number = (left, right) if isinstance(left, Expr) else (right, left)
     dtype = dtype_of(symbolic)
-    if isinstance(number, float) and not dtypes.is_float(dtype):
+    if isinstance(number, float) and dtypes.promote(dtype, "float32") != dtype:  # a Python float is a float32
         dtype = "float32"
         return cast(dtype, left), cast(dtype, right), dtype
-    if dtype == "bool" and not isinstance(number, bool):
-        dtype = "int32"
-        return cast(dtype, left), cast(dtype, right), dtype
-    return left, right, dtype
+    if dtypes.is_float(dtype) or isinstance(number, bool):
+        return left, right, dtype
+    dtype = dtypes.promote(dtype, dtype_of(number))
+    whole = _whole(number, dtype)
+    return (cast(dtype, left), whole, dtype) if symbolic is left else (whole, cast(dtype, right), dtype)
+
+
+_NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1, "//": 1}
 
 
 def binary(op: str, left: Any, right: Any) -> Any:
@@ -319,11 +334,15 @@ def binary(op: str, left: Any, right: Any) -> Any:
         raise ZeroDivisionError("the compiler divides by no constant 0")
     if (folded := _fold(op, left, right)) is not None:
         return folded
+    if op in _COMPARE and isinstance(number, float) and dtypes.is_float(dtype_of(left)):
+        return Binary(op, left, right, "bool")  # the parser of the Ascend branch takes the number for the other's type
     left, right, dtype = match(left, right)
     if op == "/" and not dtypes.is_float(dtype):
         left, right, dtype = cast("float32", left), cast("float32", right), "float32"
     if isinstance(left, Const) and isinstance(right, Const) and not dtypes.is_float(dtype):
         return _PYTHON[op](left.value, right.value)
+    if dtypes.is_float(dtype) and (folded := _fold_floats(op, left, right, dtype)) is not None:
+        return folded
     return Binary(op, left, right, "bool" if op in _COMPARE else dtype)
 
 
@@ -354,6 +373,16 @@ def _fold(op: str, left: Value, right: Value) -> Value | None:
         if left == 0 and op in ("*", "//", "%"):
             return 0
     return None
+
+
+def _fold_floats(op: str, left: Value, right: Value, dtype: str) -> Value | None:
+    """Neutral elements of float arithmetic (TVM: src/arith/const_fold.h); ``x * 0.0`` is 0.0 there, too."""
+    first, second = (v.value if isinstance(v, Const) else None if isinstance(v, Expr) else v for v in (left, right))
+    if second is not None and second == _NEUTRAL.get(op):
+        return left
+    if op in ("+", "*") and first is not None and first == _NEUTRAL[op]:
+        return right
+    return Const(0.0, dtype) if (first == 0 and op in ("*", "/")) or (second == 0 and op == "*") else None
 
 
 def _kind(value: Any) -> str:

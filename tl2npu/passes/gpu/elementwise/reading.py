@@ -19,7 +19,18 @@ from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, parsed, show, with_args
+from tl2npu.passes.gpu.elementwise.tree import (
+    Expr,
+    Span,
+    binary,
+    call,
+    is_neutral,
+    joined,
+    number,
+    parsed,
+    show,
+    with_args,
+)
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.signs import sign_of
@@ -34,6 +45,8 @@ _COMPARES: dict[type[cst.BaseCompOp], str] = {
     cst.GreaterThanEqual: ">=",
 }
 _ROW, _COLUMN = frozenset("r"), frozenset("c")
+OWN = "own"
+"""A number that is written in the type of the tiles beside it."""
 _NONE: frozenset[str] = frozenset()
 
 _OF_INTEGERS = (
@@ -66,7 +79,9 @@ class Reading:
         self._late = job.late
         self._judge = job.judge
         self._kernel = job.kernel
-        self._integers = self._given_integers()
+        self._factory = job.located.factory
+        self._given = self._given_integers()
+        self._integers = set(self._given)
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
         others: set[str] = set()
         for stmt in lets:
@@ -75,15 +90,33 @@ class Reading:
         self._integers -= others
         self._floats: dict[str, str] = {}
         for stmt in lets:
-            dtype = self.float_type(code(stmt.value.node))
+            dtype = self.float_type(code(stmt.value.node)) if not self.is_whole(stmt.value.node) else ""
             self._floats[stmt.name] = dtype if self._floats.get(stmt.name, dtype) == dtype else ""
 
+    def is_real(self, value: Expr) -> bool:
+        """True for a number that is a float32 for TVM: no integer, and not in the type of halves."""
+        if value.name:
+            return False
+        return not self.is_whole(parsed(value.text)) and not element_types.is_own(self.float_type(value.text))
+
+    def is_whole(self, node: cst.BaseExpression) -> bool:
+        """True for arithmetic of integers only."""
+        if isinstance(node, cst.Name):
+            return node.value in self._given
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OF_INTEGERS):
+            return self.is_whole(node.left) and self.is_whole(node.right)
+        if isinstance(node, cst.UnaryOperation):
+            return self.is_whole(node.expression)
+        return isinstance(node, cst.Integer)
+
     def _given_integers(self) -> set[str]:
-        """Block indices, loop variables, sizes of tensors and parameters that are declared as integers."""
+        """Block indices, loop variables, sizes of tensors, and parameters that are integers by type or default."""
         kernel = self._kernel
         found = set(kernel.launch.names) if kernel.launch is not None else set()
         found |= {item.name for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
         found |= {name for buffer in kernel.buffers.values() for size in buffer.shape for name in size.variables()}
+        given = nodes_of(self._factory.node.params, cst.Param) if self._factory is not None else ()
+        found |= {param.name.value for param in given if isinstance(param.default, cst.Integer)}
         return found | {name for name, param in kernel.scalars.items() if self._is_declared_as_integer(param)}
 
     def _is_declared_as_integer(self, param: cst.Param) -> bool:
@@ -180,7 +213,10 @@ class Reading:
         plain = element_types.plain(dtype)
         if plain in self.settled:
             return "float32"
-        if element_types.is_known(plain) or "bfloat16" not in self.types.get(plain, ()):
+        given = self.types.get(plain, frozenset())
+        if len(given) == 1 and element_types.is_integer(only := min(given)) and not element_types.is_known(plain):
+            return only  # conversions of integers have no form that is right for all types
+        if element_types.is_known(plain) or "bfloat16" not in given:
             return plain
         return element_types.perhaps_bfloat16(plain)
 
@@ -275,6 +311,9 @@ class Reading:
             return self._leaf(node, env) if not self._uses_local(node) else self._number(node, sign, left, right)
         if sign == "**":
             return replace(call("pow", left, right), node=node)
+        for part, other in ((right, left), (left, right)):
+            if is_neutral(sign, part, on_the_right=part is right) and not _makes_float(sign, part, other):
+                return other
         dtype = element_types.promoted(left.dtype, right.dtype)
         return Expr("binary", sign, (left, right), dtype, node, axes=joined(left, right))
 
@@ -391,10 +430,12 @@ class Reading:
 
     def _cast_to(self, node: cst.Call, value: cst.BaseExpression, dtype: str, text: str, env: Env) -> Expr:
         arg = self.expression(value, env)
-        if arg.is_number and not arg.dynamic:
-            return arg  # a number takes the type of what it meets
-        if arg.is_number:
-            return self._leaf(node, env)
+        to_integers = element_types.is_integer(dtype) and not arg.dynamic
+        if arg.is_number and to_integers and not self.is_whole(parsed(arg.text)):
+            return replace(self._leaf(node, env), name="integer") if arg.value is None else number(str(int(arg.value)))
+        if arg.is_number:  # takes the type of what it meets, if the kernel does not compute it
+            found = self._leaf(node, env) if arg.dynamic else arg
+            return replace(found, name=OWN) if element_types.is_own(dtype) else found
         if arg.kind in ("compare", "logic"):
             return Expr("select", "", (arg, number("1"), number("0")), dtype, axes=arg.axes)
         return Expr("cast", dtype, (arg,), dtype, node, text, axes=arg.axes)
@@ -433,6 +474,11 @@ def _offset(low: Sym, axis: Axis) -> Sym | None:
     shift = low.substitute({axis.var: 0})
     moved = low - shift
     return shift if moved == var(axis.var) else None
+
+
+def _makes_float(sign: str, part: Expr, other: Expr) -> bool:
+    """Whether a number that changes no value makes a float of an integer."""
+    return not element_types.is_float(other.dtype) and (sign == "/" or not part.text.isdecimal())
 
 
 def rebuilt(expr: Expr, *args: Expr) -> Expr:
