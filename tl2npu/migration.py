@@ -192,8 +192,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             module, gone = npuir_host.of_file(original.module, module, kernels)
             done.changes += [Change("TL451", original.first_line(node) or 1, text) for node, text in gone]
         plain = module.code
-        python = ast.parse(plain)
-        new = relayout(file.text, plain, file.path, (file.native.python, python))
+        new = relayout(file.text, plain, file.path, (file.native.python, ast.parse(plain)))
         if new != plain:
             ast.parse(new)
     diagnostics += not_importable(original, module, kernels, file.options.target)
@@ -408,7 +407,7 @@ def _best_form(
     if outcome.disposition != "refused" or job is given:
         return outcome, job
     given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author
-    return _refused(given, outcome.line, outcome.style, outcome.reason), given
+    return _refused(given, outcome.line, outcome.source, outcome.reason), given
 
 
 def _best_of(
