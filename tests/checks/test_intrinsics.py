@@ -161,6 +161,6 @@ def test_a_maximum_with_a_number_is_relu_of_an_element_only(value: str, crashes:
     ],
 )
 def test_functions_of_single_values(body: str, count: int) -> None:
-    """"Unresolved call Op(tir.fabs)", but not of integers, of which it is a choice."""
+    """ "Unresolved call Op(tir.fabs)", but not of integers, of which it is a choice."""
     text = source(f"{TILES}{LOAD}{VECTOR}{body}{REST}T.tile.exp(b, a)\n{STORE}", params=FLOAT, launch=ONE)
     assert len([f for f in findings(text) if f.code == "TL897"]) == count
