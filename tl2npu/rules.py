@@ -3,7 +3,9 @@
 A page is TOML front matter between ``+++`` lines, then prose in fixed sections. Its fences are
 tests: ``python before`` followed by ``python after`` is an edit, ``python refused`` a kernel with
 ``# expect: CODE`` on the lines that diagnostics must name, ``python accepted`` a kernel without a
-diagnostic of the page's code. ``python beside NAME`` is a file that lies beside the example behind it.
+diagnostic of the page's code. ``diff mended`` is the edit of the refused kernel above it that the help asks for: lines
+with ``-`` and ``+``, a space before lines that stay, ``@@`` between places. ``python beside NAME`` is a file that lies
+beside the example behind it.
 
 ``python -m tl2npu.rules`` prints the index that stands in ``docs/rules.md``.
 """
@@ -27,7 +29,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ExampleKind = Literal["edit", "refused", "accepted"]
+ExampleKind = Literal["edit", "refused", "accepted", "mended"]
 RuleDisposition = Literal["keep", "replace", "redesign", "drop"]
 
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -72,9 +74,10 @@ class RuleError(ValueError):
 class Example:
     """One example of a page.
 
-    ``after`` is the expected result of an edit, None for the other kinds. ``expected`` holds
-    (1-based line of ``text``, code) for each ``# expect:`` comment, ``line`` is the line of the
-    fence in the page. ``beside``: names and texts of the files beside it.
+    ``after`` is the expected result of an edit, None for the other kinds. The ``text`` of a mended example is
+    the refused kernel with the edit that the help asks for. ``expected`` holds (1-based line of ``text``, code) for
+    each ``# expect:`` comment, ``line`` is the line of the fence in the page. ``beside``: names and texts of the files
+    beside it.
     """
 
     kind: ExampleKind
@@ -250,11 +253,16 @@ def _fences(body: str, offset: int, path: Path) -> Iterator[_Fence]:
 
 def _examples(fences: tuple[_Fence, ...], path: Path) -> Iterator[Example]:
     before: _Fence | None = None
+    refused: Example | None = None
     beside: list[tuple[str, str]] = []
     for fence in fences:
         language, _, word = fence.tag.partition(" ")
         if before is not None and fence.tag != "python after":
             raise RuleError(f"{path}:{before.line}: `before` without `after`")
+        if fence.tag == "diff mended":
+            if refused is None:
+                raise RuleError(f"{path}:{fence.line}: `mended` without `refused`")
+            yield Example("mended", _patched(refused, fence, path), fence.line, None, (), refused.beside)
         if language != "python" or not word:
             continue
         if word.startswith("beside "):
@@ -270,7 +278,8 @@ def _examples(fences: tuple[_Fence, ...], path: Path) -> Iterator[Example]:
             expected = tuple(_expected(fence.text))
             if not expected:
                 raise RuleError(f"{path}:{fence.line}: a refused example needs `# expect: CODE`")
-            yield Example("refused", fence.text, fence.line, None, expected, tuple(beside))
+            refused = Example("refused", fence.text, fence.line, None, expected, tuple(beside))
+            yield refused
             beside = []
         elif word == "accepted":
             yield Example("accepted", fence.text, fence.line, None, (), tuple(beside))
@@ -279,6 +288,21 @@ def _examples(fences: tuple[_Fence, ...], path: Path) -> Iterator[Example]:
             raise RuleError(f"{path}:{fence.line}: unknown fence {fence.tag!r}")
     if before is not None:
         raise RuleError(f"{path}:{before.line}: `before` without `after`")
+
+
+def _patched(refused: Example, fence: _Fence, path: Path) -> str:
+    """The refused kernel, without its ``expect`` comments, after the edit; every place must be there once."""
+    text = "\n" + "".join(f"{_EXPECT.sub('', line).rstrip()}\n" for line in refused.text.splitlines())
+    for place in re.split(r"^@@\n", fence.text, flags=re.MULTILINE):
+        lines = place.splitlines()
+        if not any(line.startswith(("-", "+")) for line in lines) or any(line[:1] not in "-+ " for line in lines):
+            raise RuleError(f"{path}:{fence.line}: `mended` needs lines with `-`, `+` or a space, and a change")
+        old = "".join(f"\n{line[1:]}" for line in lines if not line.startswith("+"))
+        new = "".join(f"\n{line[1:]}" for line in lines if not line.startswith("-"))
+        if text.count(f"{old}\n") != 1:
+            raise RuleError(f"{path}:{fence.line}: not once in the kernel above: {old.strip()!r}")
+        text = text.replace(f"{old}\n", f"{new}\n")
+    return text[1:]
 
 
 def _expected(text: str) -> Iterator[tuple[int, str]]:

@@ -122,7 +122,7 @@ def test_values(body: str, codes: list[str]) -> None:
     ("body", "codes"),
     [
         ('d = T.alloc_ub((64, 64), "float64")\nT.tile.add(d, d, d)', ["TL710"]),
-        ('d = T.alloc_ub((64, 64), "float64")\nT.copy(x, d)', ["TL711"]),
+        ('d = T.alloc_ub((64, 64), "float64")\nT.copy(x, d)', ["TL710", "TL711"]),
         ('d = T.alloc_ub((64, 64), "float64")\nT.tile.fill(d, 1.0)', ["TL710"]),
         ('d = T.alloc_ub((4, 64), "float64")\nfor i, j in T.Parallel(4, 64):\n    d[i, j] = d[i, j] * 2.0', ["TL710"]),
         ('d = T.alloc_ub((64, 64), "double")\nT.tile.add(d, d, d)', ["TL710", "TL787"]),

@@ -1,4 +1,4 @@
-"""TL733: functions that the compiler finds no vector form for; each verdict is the compiler's own (95acbd7f)."""
+"""TL733, TL752: loops that the compiler finds no vector form for; each verdict is the compiler's own (95acbd7f)."""
 
 from __future__ import annotations
 
@@ -56,6 +56,74 @@ def test_rejected(body: str, params: str, why: str) -> None:
 )
 def test_accepted(body: str, params: str) -> None:
     assert found(body, params) == []
+
+
+HALF_TILES = "h = T.alloc_ub((64,), 'float16')\ng = T.alloc_ub((64,), dtype)\nT.copy(A[0, 0:64], h)\nT.copy(h, g)\n"
+HALF_ARGS = "dtype='float16', eps=1e-3, n=2"
+
+
+def of_halves(statement: str, code: str, rest: str = "") -> list[str]:
+    """What is said of a statement on tiles of halves, alone or before another one."""
+    body = f"{VECTOR}{HALF_TILES}for i in T.Parallel(64):\n    {statement}\n{rest}T.copy(g, s)\n{REST}"
+    text = source(
+        f"{TILES}{LOAD}{body}T.tile.exp(b, a)\n{STORE}",
+        params=FLOAT,
+        args=HALF_ARGS,
+        launch=ONE,
+        factory="root = eps**0.5\nhalf = n / 4\nwhole = n * 4\n",
+    )
+    return [f.message for f in findings(text) if f.code == code]
+
+
+WIDE = [
+    ("g[i] = h[i] + 0.5", "0.5"),
+    ("g[i] *= 0.5", "0.5"),
+    ("g[i] = h[i] * eps", "eps"),
+    ("g[i] = h[i] * root", "root"),
+    ("g[i] = h[i] * half", "half"),
+    ("g[i] = T.max(g[i], 0.0)", "0.0"),
+    ("g[i] = (h[i] + g[i] / -2.0) * n", "-2.0"),
+]
+NARROW = [
+    "g[i] = h[i] + T.float16(0.5)",
+    "g[i] *= T.cast(0.5, dtype)",
+    "g[i] = h[i] * T.cast(eps, 'float16') + 1",
+    "g[i] = h[i] * n",
+    "g[i] = h[i] * whole",
+    "g[i] = T.max(g[i], 0)",
+    "g[i] = T.max(g[i], T.float16(0.0))",
+    "s[i] = s[i] * 0.5",
+]
+
+
+@pytest.mark.parametrize(("statement", "number"), WIDE)
+def test_numbers_of_another_type(statement: str, number: str) -> None:
+    """Alone they cost time; beside a function they do not compile."""
+    (slow,) = of_halves(statement, "TL752")
+    assert slow == f"`{number}` is float32 and `g` is float16, so the loop runs element by element"
+    (told,) = of_halves(statement, "TL733", "    h[i] = T.exp(h[i])\n")
+    assert f"`{number}` is float32" in told
+
+
+@pytest.mark.parametrize("statement", NARROW)
+def test_numbers_of_the_same_type(statement: str) -> None:
+    assert of_halves(statement, "TL752") == of_halves(statement, "TL733", "    h[i] = T.exp(h[i])\n") == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_scalar"),
+    [
+        ("s[i] = s[i] * 0.0 / (a[0, i] + 0.5)", True),
+        ("s[i] = (s[i] - s[i]) * 2.0 - a[0, i]", True),
+        ("s[i] = T.max(s[i] - s[i], 1.0 + s[i])", True),
+        ("s[i] = -(s[i] - s[i]) - s[i]", True),
+        ("s[i] = a[0, i] / (s[i] * 0.0 + 2.0)", False),
+        ("s[i] = T.max(s[i] - s[i], s[i])", False),
+        ("s[i] = (s[i] - s[i]) + s[i] * 2.0", False),
+    ],
+)
+def test_values_are_simplified_first(statement: str, is_scalar: bool) -> None:
+    assert bool(found(f"{VECTOR}for i in T.Parallel(64):\n    {statement}\n{EXP}", FLOAT)) == is_scalar
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_right_on_both_cores(statement: str) -> None:
         ("T.copy(A[vid * 16 : vid * 16 + 32, :], b_l1)", ["TL839"]),  # the cube core has no such number
         ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], T.float32(i + vid * 32))", ["TL828"]),
         ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], T.float32(2 * i + vid * 16))", ["TL828"]),
-        ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], n[i])", ["TL828"]),
+        ("for i in T.serial(32):\n    T.tile.add(b[i, :], a[i, :], w[i])", ["TL828"]),
         ("for i in T.serial(32):\n    T.copy(A[cid * 32 + i + vid * 16, :], a[i, :])", ["TL824"]),  # added twice
         ("T.tile.select(b, mask, a, 0.0, 'VSEL_TENSOR_SCALAR_MODE')", ["TL832"]),
         ("T.tile.add(b[:16, :], a[:16, :], a[:16, :])", ["TL832"]),  # halved once more

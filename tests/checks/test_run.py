@@ -18,7 +18,8 @@ from tl2npu.source.tree import walk
 
 
 def test_findings_come_in_text_order_and_once() -> None:
-    body = TILES + LOAD + "T.tile.sigmoid(b, a)\nT.reduce_max(a, b, dim=0)\nT.tile.sigmoid(a, b)\n" + STORE_B
+    tiles = TILES + "c = T.alloc_ub((64,), 'float32')\n"
+    body = tiles + LOAD + "T.tile.sigmoid(b, a)\nT.reduce_max(a, c, dim=0)\nT.tile.sigmoid(a, b)\n" + STORE_B
     text = source(body)
     found = [f for f in findings(text) if f.code != "TL812"]
     assert [f.code for f in found] == ["TL832", "TL833", "TL832"]

@@ -42,7 +42,14 @@ def _codes(operator: str, wide: str = '"float32"', narrow: str = '"float16"', ar
 
 
 @pytest.mark.parametrize(
-    "operator", ["T.tile.exp(y, x)", "T.tile.sigmoid(y, x)", "T.tile.add(y, y, x)", "T.tile.mul(y, x, 2.0)"]
+    "operator",
+    [
+        "T.tile.exp(y, x)",
+        "T.tile.sigmoid(y, x)",
+        "T.tile.add(y, y, x)",
+        "T.tile.mul(y, x, 2.0)",
+        "T.tile.mul(x, x, s[3])",
+    ],
 )
 def test_two_types(operator: str) -> None:
     assert _codes(operator) == ["TL710"]
@@ -55,6 +62,6 @@ def test_types_behind_names() -> None:
     assert _codes("T.tile.exp(y, x)", "wide", "narrow", "wide, narrow") == []
 
 
-@pytest.mark.parametrize("operator", ["T.copy(x, y)", "T.tile.cast(y, x, 'CAST_NONE', 4096)", "T.tile.mul(x, x, s[3])"])
+@pytest.mark.parametrize("operator", ["T.copy(x, y)", "T.tile.cast(y, x, 'CAST_NONE', 4096)", "T.tile.sub(x, x, s[3])"])
 def test_conversions_and_single_elements(operator: str) -> None:
     assert _codes(operator) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 from dataclasses import replace
@@ -15,6 +16,7 @@ from tests.backends.support import Machine
 from tests.in_process import children_in_copies
 from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
+from tl2npu.codes import CODES
 from tl2npu.languages import migrate_source
 from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Backend, Options
@@ -53,9 +55,19 @@ OPTIONS = {
     "TL594": Options(target="tle-dsa"),
     "TL595": Options(target="tle-dsa"),
 }
+SIZES = {"TL701", "TL720"}  # that examples leave to their callers
 FOR_NPUIR = {*range(401, 440), 453, 454}  # of which the examples are migrated with `--to npuir`
 NPUIR_CHECKS = range(460, 480)
 TRITON = ("triton", "a5")  # groups of pages whose kernels are Triton kernels
+# Pages whose help asks for no edit of the example, or for one that is not an edit of one kernel: why.
+WITHOUT_EDIT = {
+    "tool": "the group: about files, options and machines, not kernels",
+    "speed": "the group: hints that need a measurement",
+    "TL309": "another kernel is to be written",
+    "TL332": "a note, nothing is to be edited",
+    "TL452": "results are to be compared elsewhere",
+    "TL884": "a note, nothing is to be edited",
+}
 EXAMPLES = [(page, example) for page in load_rules().values() for example in page.examples]
 
 
@@ -157,8 +169,7 @@ def test_after_passes_the_checks(page: Rule, example: Example) -> None:
     assert example.after is not None
     result = check_text(example.after, "after.py", options(page))
     found = [finding for finding in result.diagnostics if finding.severity != "info"]
-    sizes = ("TL701", "TL720")  # examples leave them to their callers
-    assert [finding for finding in found if finding.code not in sizes] == []
+    assert [finding for finding in found if finding.code not in SIZES] == []
 
 
 @of_kind("refused")
@@ -188,6 +199,45 @@ def test_accepted_triton_kernels_are_migrated(page: Rule, example: Example) -> N
         assert {kernel.disposition for kernel in result.kernels} == {"migrated"}
         gone = "tle.gpu" if options(page).target == "tle-dsa" else "import triton"
         assert gone not in result.new_text.replace("triton.cdiv", "")
+
+
+@of_kind("mended")
+def test_the_edit_that_the_help_asks_for_ends_the_finding(page: Rule, example: Example) -> None:
+    """No error is left, no warning that was not there before, and the kernel is migrated where it was to be."""
+    refused = [other for other in page.examples if other.kind == "refused" and other.line < example.line][-1]
+    before = {finding.code for finding in run(page, refused).diagnostics if finding.severity != "error"}
+    result = run(page, example)
+    assert result.error is None
+    left = {finding.code for finding in result.diagnostics if finding.severity != "info"}
+    errors = {finding.code for finding in result.diagnostics if finding.severity == "error"}
+    assert errors == set()
+    assert left <= (before - {page.code}) | SIZES
+    assert "refused" not in {kernel.disposition for kernel in result.kernels}
+
+
+def functions(text: str) -> list[str]:
+    """The names of all functions of an example: what is edited keeps them."""
+    return [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+
+
+def test_every_help_is_followed() -> None:
+    """By a `diff mended`, an accepted kernel of the same functions, or on a page of Triton any that is migrated."""
+    left = set()
+    for page in load_rules().values():
+        if page.safety != "display-only" or page.group in WITHOUT_EDIT:
+            continue
+        kinds = {example.kind for example in page.examples}
+        triton = page.group in TRITON and "accepted" in kinds
+        refused = [functions(example.text) for example in page.examples if example.kind == "refused"]
+        accepted = [example for example in page.examples if example.kind == "accepted"]
+        same = [example for example in accepted if functions(example.text) in refused and clean(page, example)]
+        if not ("mended" in kinds or triton or same):
+            left.add(page.code)
+    assert left == WITHOUT_EDIT.keys() & set(CODES)
+
+
+def clean(page: Rule, example: Example) -> bool:
+    return not any(finding.severity != "info" for finding in run(page, example).diagnostics)
 
 
 @of_kind("refused")

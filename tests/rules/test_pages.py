@@ -224,9 +224,31 @@ def test_expected_lines_are_read() -> None:
     assert (example.kind, example.expected) == ("refused", ((2, "TL801"), (2, "TL802")))
 
 
+MENDED = "```python refused\nf()\nh()\ng()  # expect: TL801\nh()\n```\n\n```diff mended\n{}\n```"
+
+
+@pytest.mark.parametrize(
+    ("edit", "text"),
+    [
+        ("-g()", "f()\nh()\nh()\n"),
+        (" f()\n+k()", "f()\nk()\nh()\ng()\nh()\n"),
+        ("-f()\n@@\n g()\n-h()", "h()\ng()\n"),
+        ("-g()\n+if a:\n+    g()", "f()\nh()\nif a:\n    g()\nh()\n"),
+    ],
+)
+def test_an_edit_is_applied(edit: str, text: str) -> None:
+    page = parse_page(PAGE.replace("Because.", MENDED.format(edit)), Path("x.md"))
+    assert [example.text for example in page.examples if example.kind == "mended"] == [text]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
+        ("Because.", MENDED.format("-h()"), "not once in the kernel above"),
+        ("Because.", MENDED.format("-k()"), "not once in the kernel above"),
+        ("Because.", MENDED.format(" f()"), "a change"),
+        ("Because.", MENDED.format("-g()\nk()"), "needs lines with"),
+        ("Because.", "```diff mended\n-f()\n```", "`mended` without `refused`"),
         ("+++\ncode", "code", "front matter"),
         ('severity = "info"', 'severity = "bad"', "severity"),
         ('group = "tool"', 'group = "nowhere"', "group"),

@@ -18,7 +18,7 @@ from tl2npu.checks.language import (
     self_check,
     signatures,
 )
-from tl2npu.checks.memory_plan import fitting, sharing
+from tl2npu.checks.memory_plan import addresses, fitting, sharing
 from tl2npu.checks.operators import (
     alignment,
     arguments,
@@ -34,6 +34,7 @@ from tl2npu.checks.operators import (
     missing_operators,
     parallel,
     reciprocals,
+    shapes,
     starts,
     tile_bounds,
     unfilled,
@@ -63,6 +64,7 @@ CHECKS: tuple[Check, ...] = (
     arguments.check,
     element_types.check,
     extents.check,
+    shapes.check,
     tile_bounds.check,
     values.check,
     in_place.check,
@@ -77,6 +79,7 @@ CHECKS: tuple[Check, ...] = (
     fitting.check,
     fitting.check_open_sizes,
     sharing.check,
+    addresses.check,
     starts.check,
     unfilled.check,
     signatures.check,

@@ -67,4 +67,4 @@ def _beats(one: Estimate, other: Estimate) -> bool:
 
 
 def _time(one: Estimate) -> float:
-    return math.inf if one.microseconds is None else one.microseconds
+    return one.microseconds or math.inf  # 0: no block is left to do anything

@@ -50,6 +50,8 @@ _ROWS: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("broadcast", "dst", _FLOATS | {"int8", "uint8"}),
     ("gather", "dst", _MOVED),
     ("merge_sort", "dst", frozenset({"float32"})),
+    ("sort topk", "src", _FLOATS),
+    ("gather_mask", "src1Pattern", frozenset({"uint32"})),
 )
 
 OPERATORS: Mapping[str, tuple[str, frozenset[str]]] = MappingProxyType(
@@ -64,25 +66,35 @@ OPERATORS: Mapping[str, tuple[str, frozenset[str]]] = MappingProxyType(
 """
 
 
-_SAME = "add sub mul max min div exp ln abs reciprocal sqrt rsqrt sigmoid silu relu leaky_relu"
+_SAME = """add sub mul max min div exp ln abs reciprocal sqrt rsqrt sigmoid silu relu leaky_relu axpy
+bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_lshift bitwise_rshift"""
 ALIKE: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys((f"tile.{name}" for name in _SAME.split()), ""),
         "tile.compare": "dst",
         "tile.select": "selMask",
+        **dict.fromkeys(("reduce_max", "reduce_min", "reduce_sum", "tile.atomic_add"), ""),
     }
 )
 """Operators whose tiles have one element type, and the operand that is a mask: the instructions have one type for all
 others (``Add<T>``)."""
 
+ELEMENT_ALIKE = frozenset(f"tile.{name}" for name in "add mul max min".split())
+"""Operators that also want an element in the type of the tiles (``AddsAndMulsOpCodegen``); others convert it."""
 
-def takes(name: str, dtype: str, mode: str = "") -> bool:
+
+_PAIRS = {("tile.bitwise_and", "uint8"), ("tile.bitwise_or", "uint8")}
+"""Of which target pto makes operations on half as many uint16 (``tand``, ``tor`` of ``tl_templates/pto/common.h``)."""
+
+
+def takes(name: str, dtype: str, mode: str = "", target: str = "ascendc") -> bool:
     """Whether an operator has an instruction for an element type; True for what the table does not know.
 
     ``mode`` is that of ``T.tile.compare``: int32 is compared for equality alone.
     """
     found = OPERATORS.get(name)
-    return found is None or dtype in found[1] or (name == "tile.compare" and (dtype, mode) == ("int32", "EQ"))
+    equal = name == "tile.compare" and (dtype, mode) == ("int32", "EQ")
+    return found is None or dtype in found[1] or equal or (target == "pto" and (name, dtype) in _PAIRS)
 
 
 SIGNS: Mapping[str, str] = MappingProxyType(

@@ -86,14 +86,23 @@ class Evaluator:
         return None
 
     def sequence(self, node: cst.BaseExpression, env: Env) -> tuple[tuple[cst.BaseExpression, Env], ...]:
-        """The items of a tuple or list, also behind a name; any other expression is its own only item."""
+        """The items of a tuple or list, also behind a name or a star; any other expression is its own only item.
+
+        A star before what is no tuple or list that is written out stays, with an unknown number of items.
+        """
         if type(node) is cst.Name:
             value = env.lookup(node.value)
             if isinstance(value, Closure):
                 return self.sequence(value.node, value.env)
         elif type(node) is cst.Tuple or type(node) is cst.List:
-            return tuple((item.value, env) for item in node.elements)
+            return tuple(found for item in node.elements for found in self._items(item, env))
         return ((node, env),)
+
+    def _items(self, item: cst.BaseElement, env: Env) -> tuple[tuple[cst.BaseExpression, Env], ...]:
+        if not isinstance(item, cst.StarredElement):
+            return ((item.value, env),)
+        found = self.sequence(item.value, env)
+        return ((item, env),) if [node for node, _ in found] == [item.value] else found
 
     def dtype(self, node: cst.BaseExpression, env: Env) -> str:
         """A dtype as text: the string if it is known, else the source of the expression."""

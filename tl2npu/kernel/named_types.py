@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel, Op
+from tl2npu.kernel.numbers import is_float
 from tl2npu.source.tree import nodes_of
 
 _LONGEST = 40
@@ -17,15 +18,34 @@ _LONGEST = 40
 def named_types(module: cst.Module) -> dict[str, frozenset[str]]:
     """The element types that the file gives to names: defaults, assignments, keyword arguments."""
     found: dict[str, set[str]] = {}
-    given: list[tuple[str, cst.BaseExpression | None]] = [
-        *((param.name.value, param.default) for param in nodes_of(module, cst.Param)),
-        *((arg.keyword.value, arg.value) for arg in nodes_of(module, cst.Arg) if arg.keyword is not None),
-        *((name.value, node.value) for node in nodes_of(module, cst.Assign) for name in _only_target(node)),
-    ]
-    for name, value in given:
-        if value is not None and len(text := code(value)) < _LONGEST:
+    for name, value in _given(module):
+        if len(text := code(value)) < _LONGEST:
             found.setdefault(name, set()).add(text.strip("\"'").rsplit(".", 1)[-1])
     return {name: frozenset(values) for name, values in found.items()}
+
+
+def named_floats(module: cst.Module) -> frozenset[str]:
+    """The names that the file gives Python floats and nothing else."""
+    given: dict[str, list[cst.BaseExpression]] = {}
+    for name, value in _given(module):
+        given.setdefault(name, []).append(value)
+    found: set[str] = set()
+    while more := {name for name, values in given.items() if all(is_float(value, found) for value in values)} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _given(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
+    """Names and what they are given: by defaults, keyword arguments and assignments."""
+    for param in nodes_of(module, cst.Param):
+        if param.default is not None:
+            yield param.name.value, param.default
+    for arg in nodes_of(module, cst.Arg):
+        if arg.keyword is not None:
+            yield arg.keyword.value, arg.value
+    for node in nodes_of(module, cst.Assign):
+        for name in _only_target(node):
+            yield name.value, node.value
 
 
 def product_types(kernel: Kernel, types: Mapping[str, frozenset[str]]) -> frozenset[str]:

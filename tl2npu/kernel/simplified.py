@@ -3,8 +3,8 @@
 ``x[i] - 0`` and ``x[i] * 1`` are plain copies.
 
 Source: ``tir.transform.Simplify`` in front of ``AscendLowerParallelToVector`` (tilelang/engine/phase.py), TVM's
-src/arith/const_fold.h and
-rewrite_simplify.cc. Each rule was seen in generated text at 95acbd7f; ``x - (x - 1.0)`` stays.
+src/arith/const_fold.h and rewrite_simplify.cc. Each rule was seen in generated text at 95acbd7f; ``x - (x - 1.0)``
+stays.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.numbers import is_zero, without_type
 from tl2npu.source.tree import nodes_of
 
 _Number = Callable[[cst.BaseExpression], "float | None"]
+_SIGNS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide)
 _ZERO = cst.Integer("0")
 _NEUTRAL: dict[type[cst.BaseBinaryOp], int] = {
     cst.Add: 0,
@@ -35,13 +37,39 @@ _AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
 }
 
 
-def is_left_a_number(statement: cst.CSTNode) -> bool:
-    """True for an assignment whose value names elements, and has none when it is simplified.
+def loses_vector_form(statement: cst.CSTNode) -> bool:
+    """True for an assignment of a value of elements that, simplified, is a number or has one as a left operand.
 
-    The compiler stores such a number element by element, and with it all statements of the loop.
+    The compiler runs such a statement element by element, and with it all statements of the loop
+    (ascend_lower_parallel_to_vector.cc, ``HandleSimpleCase`` and ``HandleLeftSimpleRightComplex``).
     """
     value = assigned(statement)
-    return value is not None and bool(nodes_of(value, cst.Subscript)) and not nodes_of(simplified(value), cst.Subscript)
+    if value is None or not _has_elements(value):
+        return False
+    found = simplified(value)
+    return not _has_elements(found) or _has_number_first(found)
+
+
+def _has_elements(node: cst.BaseExpression) -> bool:
+    return bool(nodes_of(node, cst.Subscript))
+
+
+def _has_number_first(node: cst.BaseExpression) -> bool:
+    """Whether an operation has a number left of elements; ``max(0.0, x[i])`` has an instruction."""
+    sides = _sides(node)
+    if len(sides) == 2 and not _has_elements(sides[0]) and _has_elements(sides[1]):
+        return isinstance(node, cst.BinaryOperation) or not (is_zero(sides[0]) and isinstance(sides[1], cst.Subscript))
+    return any(map(_has_number_first, sides))
+
+
+def _sides(node: cst.BaseExpression) -> list[cst.BaseExpression]:
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _SIGNS):
+        return [node.left, node.right]
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        return [node.expression]
+    if isinstance(node, cst.Call) and code(node.func).rpartition(".")[2] in ("max", "min"):
+        return [arg.value for arg in node.args]
+    return []
 
 
 def assigned(statement: cst.CSTNode) -> cst.BaseExpression | None:
@@ -54,7 +82,8 @@ def assigned(statement: cst.CSTNode) -> cst.BaseExpression | None:
 
 
 def literal(node: cst.BaseExpression) -> float | None:
-    """The value of a number as it is written."""
+    """The value of a number as it is written, in an element type or not."""
+    node = without_type(node)
     return node.evaluated_value if isinstance(node, (cst.Integer, cst.Float)) else None
 
 
@@ -75,8 +104,18 @@ class _Simplified:
     of_integers: bool
 
     def of(self, node: cst.BaseExpression) -> cst.BaseExpression:
-        if self.of_integers and (inner := _opposite(node)) is not None and (twice := _opposite(inner)) is not None:
-            return self.of(twice)
+        if (inner := _opposite(node)) is not None:
+            if self.of_integers and (twice := _opposite(inner)) is not None:
+                return self.of(twice)
+            found = self.of(inner)
+            return _ZERO if self._is(found, 0) else node if found is inner else node.with_changes(expression=found)
+        if isinstance(node, cst.Call):
+            args = [self.of(arg.value) for arg in node.args]
+            if all(new is arg.value for new, arg in zip(args, node.args, strict=True)):
+                return node
+            return node.with_changes(
+                args=[arg.with_changes(value=new) for new, arg in zip(args, node.args, strict=True)]
+            )
         if not isinstance(node, cst.BinaryOperation):
             return node
         left, right = self.of(node.left), self.of(node.right)

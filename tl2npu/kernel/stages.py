@@ -40,7 +40,7 @@ ON_CHIP = frozenset(Memory) - {Memory.GM, Memory.VAR}
 class Use:
     """One access to a buffer on the chip. ``whole``: all of it at once; ``known``: the place is a constant.
 
-    ``element``: a single element, as the scalar of a row or in a scalar loop.
+    ``element``: a single element, as the scalar of a row or in a scalar loop. ``place``: the same for the same part.
     """
 
     stmt: Stmt
@@ -50,6 +50,7 @@ class Use:
     whole: bool
     known: bool
     element: bool
+    place: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +134,10 @@ def uses(stmt: Stmt, nest: tuple[Loop, ...]) -> Iterator[Use]:
         else:
             known = all(dim.lo.constant is not None for dim in operand.dims or ())
             whole = operand.is_whole and not access.element
-            yield Use(
-                stmt, operand.buffer, access.reads, access.writes, whole, known and not access.element, access.element
-            )
+            known = known and not access.element
+            sliced = any(not dim.is_point for dim in operand.dims or ())
+            place = tuple((dim.lo, dim.extent) for dim in operand.dims or ()) if known and sliced else ()
+            yield Use(stmt, operand.buffer, access.reads, access.writes, whole, known, access.element, place)
     for body in children(stmt):
         for one in body:
             yield from uses(one, inner)
@@ -180,20 +182,21 @@ def shared(found: Sequence[Part], kernel: Kernel) -> list[Shared]:
     written: set[Buffer] = set()
     landings = landing_buffers(found)
     for number, part in enumerate(found):
-        filled: set[Buffer] = set()
+        filled: set[object] = set()
         for use in part.uses:
             numbers = users.setdefault(use.buffer, [])
             if number not in numbers:
                 numbers.append(number)
             if use.buffer in landings and numbers == [number]:
                 filled.add(use.buffer)
+            place = (use.buffer, use.place)
             first.setdefault(use.buffer, use.reads and use.buffer not in filled)
-            if use.reads and not (use.known and use.buffer in filled):
+            if use.reads and not (use.known and (use.buffer in filled or place in filled)):
                 exposed.add(use.buffer)
             if use.writes:
                 written.add(use.buffer)
-                if use.whole:
-                    filled.add(use.buffer)
+                if use.whole or use.place:
+                    filled.add(use.buffer if use.whole else place)
     every = _counts(kernel.body)
     inside = _counts([stmt for part in found for stmt in part.body])
     return [

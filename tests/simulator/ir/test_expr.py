@@ -133,7 +133,10 @@ def test_promotion(left: str, right: str, expected: str) -> None:
 def test_numbers_take_the_type_of_their_partner() -> None:
     half = Var("h", "float16")
     assert binary("*", half, 2).dtype == "float16"
-    assert binary("*", half, 0.3).dtype == "float16"
+    assert binary("*", half, 0.3).dtype == "float32"  # a Python float is one
+    assert binary("*", half, cast("float16", 0.3)).dtype == "float16"
+    assert call("max", half, 0.0).dtype == "float32"
+    assert call("max", half, 0).dtype == "float16"
     assert binary("*", X, 0.5).dtype == "float32"
     assert binary("/", X, Y).dtype == "float32"
     assert binary("<", half, 1).dtype == "bool"

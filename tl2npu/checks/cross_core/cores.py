@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.operators.vector_form import parallel_store
+from tl2npu.checks.row_split.split import is_element
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
@@ -94,11 +95,31 @@ def _check_copy(stmt: Copy) -> Iterator[Finding]:
 
 
 def _check_vector_op(stmt: Op) -> Iterator[Finding]:
+    if stmt.op.name == "tile.atomic_add":
+        yield from _check_addition(stmt)
     if stmt.op.kind not in _VECTOR_KINDS:
         return
     for _, operand in stmt.operands:
         if operand.buffer.memory in CUBE_MEMORY:
             yield Finding("TL894", stmt.node, _on_cube(f"T.{stmt.op.name}", operand.buffer))
+            return
+        if operand.buffer.memory is Memory.GM and not is_element(operand):
+            text = f"T.{stmt.op.name} uses `{operand.buffer.name}` in global memory: vector instructions reach only UB"
+            yield Finding("TL894", stmt.node, text)
+            return
+
+
+def _check_addition(stmt: Op) -> Iterator[Finding]:
+    """``atomic_add`` of ``ascend_tile.py``, and its lowering in ``src/op/ascend.cc``."""
+    for name, memories in (("dst", (Memory.GM,)), ("src", (Memory.UB, Memory.L0C))):
+        operand = stmt.args.get(name)
+        if isinstance(operand, Operand) and operand.buffer.memory not in memories:
+            where, wanted = operand.buffer.memory.value, " or ".join(memory.value for memory in memories)
+            text = f"`{operand.buffer.name}` is in {where}, but `{name}` of T.{stmt.op.name} must be in {wanted}"
+            yield Finding("TL894", stmt.node, text)
+            return
+        if not isinstance(operand, Operand) and name in stmt.args:
+            yield Finding("TL744", stmt.node, f"`T.{stmt.op.name}` takes a tile for `{name}`, not a number")
             return
 
 

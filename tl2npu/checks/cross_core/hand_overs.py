@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tl2npu.checks.cross_core.channels import OnChip, Touch, on_chip
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.kernel.access import accesses, is_on_chip
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Buffer, Copy, Dim, Loop, Stmt, children, walk
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Dim, Loop, Stmt, children, walk
 
 _NO_WORKSPACE_DTYPE = ("bool", "uint4", "int4")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Findings about every on-chip copy."""
+    yield from _check_names(subject)
     found = on_chip(subject)
-    yield from _check_names(subject, found)
     yield from _check_pairs(found)
     for item in found:
         yield from _check_shape(subject, item)
@@ -49,18 +49,26 @@ def _flags(subject: Subject, body: Iterable[Stmt]) -> int:
     return total
 
 
-def _check_names(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
-    names: dict[str, list[Buffer]] = {}
-    for buffer in subject.kernel.buffers.values():
-        names.setdefault(buffer.name, []).append(buffer)
-    ends = {buffer.name for item in found for buffer in (item.src, item.dst)}
-    for name in sorted(ends):
-        if len(names.get(name, ())) > 1:
-            yield Finding(
-                "TL847",
-                names[name][1].node,
-                f"two buffers are named `{name}`, which a kernel with cross-core transfers must not have",
-            )
+def _check_names(subject: Subject) -> Iterator[Finding]:
+    """Memory planning runs in any case, and takes each name once (``src/transform/ascend_memory_planning.cc:184``)."""
+    used = {access.operand.buffer for placed in subject.statements for access in accesses(placed.stmt)}
+    names: dict[str, list[Placed]] = {}
+    for placed in subject.statements:
+        buffer = placed.stmt.buffer if isinstance(placed.stmt, Alloc) else None
+        if buffer is None or not buffer.is_tile or buffer not in used:
+            continue
+        others = names.setdefault(buffer.name, [])
+        if any(not _excluded(subject, other, placed) for other in others):
+            text = f"two tiles are named `{buffer.name}`: the compiler takes each name once"
+            yield Finding("TL847", buffer.node, text)
+            return
+        others.append(placed)
+
+
+def _excluded(subject: Subject, one: Placed, other: Placed) -> bool:
+    """Whether one program never has both: Python decides for an arm of an ``if``."""
+    arms = {id(branch): arm for branch, arm in one.conditions if subject.late.python_decides(branch)}
+    return any(arms.get(id(branch), arm) is not arm for branch, arm in other.conditions)
 
 
 def _check_pairs(found: list[OnChip]) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from itertools import combinations, product
 from tl2npu.checks.cross_core.channels import WORKSPACE, copy_side, kept, kept_channel, on_chip, sync_points
 from tl2npu.checks.cross_core.meeting import meet, runs_equally
 from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.kernel.factories.configs import SYNC
 from tl2npu.kernel.handover import Place, Traffic, disjoint, is_private, traffic
 from tl2npu.kernel.model import Copy, ScopeBlock
 
@@ -28,7 +29,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield from _check_points(subject, entry)
         yield from _check_private(subject, entry)
     for entry in traffic(subject.kernel).values():
-        yield from _check_same_core(entry)
+        yield from _check_same_core(subject, entry)
         if subject.is_split:
             yield from _check_stores(entry)
     yield from _check_clash(subject)
@@ -70,11 +71,13 @@ def _check_private(subject: Subject, entry: Traffic) -> Iterator[Finding]:
     for place in entry.writers:
         if not is_private(place, subject.kernel, launch.grid):
             text = f"different blocks may write the same part of `{entry.tensor.name}`"
-            yield Finding("TL842", place.copy.node, text)
+            cid = subject.kernel.cid
+            apart = cid is not None and any(start.depends_on(cid) for start, _ in place.region)
+            yield Finding("TL842", place.copy.node, text, as_it_stands="warning" if apart else None)
             return
 
 
-def _check_same_core(entry: Traffic) -> Iterator[Finding]:
+def _check_same_core(subject: Subject, entry: Traffic) -> Iterator[Finding]:
     """What a core stores and loads again, through memory that nothing orders."""
     for writer in entry.writers:
         for reader in entry.readers:
@@ -82,11 +85,22 @@ def _check_same_core(entry: Traffic) -> Iterator[Finding]:
                 continue
             if writer.order > reader.order or disjoint(writer.region, reader.region):
                 continue
+            if subject.is_on(SYNC) and _is_own(subject, writer, reader):
+                continue  # the pass orders what one core stores and loads (`MTE3_MTE2` in the code that it makes)
             if any(other.order < reader.order and _between(entry, writer, other, reader) for other in entry.writers):
                 continue
             text = f"`{entry.tensor.name}` is stored and loaded again by cores of one kind, which nothing orders"
             yield Finding("TL849", reader.copy.node, text)
             return
+
+
+def _is_own(subject: Subject, writer: Place, reader: Place) -> bool:
+    """Whether each vector core loads what it stored itself: the same rows, and any columns that are no core's own."""
+    same = [there == here for here, there in zip(writer.region, reader.region, strict=True)]
+    columns = (*writer.region[-1], *reader.region[-1])
+    vid = subject.kernel.vid
+    by_columns = len(same) > 1 and not (vid is not None and any(size.depends_on(vid) for size in columns))
+    return all(same) or (all(same[:-1]) and by_columns)
 
 
 def _check_stores(entry: Traffic) -> Iterator[Finding]:

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import libcst as cst
+
 from tl2npu.checks.cross_core.channels import channels
 from tl2npu.checks.operators.samples import Sampler, number
 from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.operators.vector_form import parallel_stores
 from tl2npu.checks.subject import Finding, Subject
-from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, walk
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.factories.configs import COMBINE
+from tl2npu.kernel.model import Branch, Buffer, Let, Loop, Memory, Op, Stmt, walk
 from tl2npu.kernel.stages import Part, Shared, Use, count_of_statements, flat, is_lost, parts, shared
 from tl2npu.kernel.symbolic import const
 from tl2npu.kernel.turns import TurnsReader, conditions_of_stages
+from tl2npu.source.tree import argument
 
 _FEWEST = 2
 _BY_VERSION = ("tile.mul", "tile.add")
@@ -34,6 +39,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         for loop in channel.writer.loops:
             if loop.kind == "pipelined" and loop not in found and loop.num_stages not in (None, const(0)):
                 found.append(loop)
+    yield from _planned(subject, found)
     for loop in found:
         several = loop.num_stages != const(1)
         if several:
@@ -43,6 +49,52 @@ def check(subject: Subject) -> Iterator[Finding]:
     for loop in found[1:]:
         if loop not in walk(found[0].body) and found[0] not in walk(loop.body):
             yield Finding("TL878", loop.node, "a kernel may have only one pipelined loop with cross-core transfers")
+
+
+def _planned(subject: Subject, crossing: Sequence[Loop]) -> Iterator[Finding]:
+    """TL790, TL792: ``src/transform/pipeline_planning.cc`` and ``inject_pipeline.cc``, for the loops of one core.
+
+    A statement that reads global memory and writes a tile is a load. What a load has written, nothing behind it in the
+    turn may write again, in whatever part of the tile.
+    """
+    for loop in subject.kernel.walk():
+        if not isinstance(loop, Loop) or loop.kind != "pipelined":
+            continue
+        if loop in crossing and subject.is_on(COMBINE) is not False:
+            continue
+        if loop.num_stages in (None, const(0)):
+            yield from _orders(subject, loop)
+            continue
+        loaded: dict[Buffer, Stmt] = {}
+        for stmt in flat(loop.body):
+            every = [access for inner in walk([stmt]) for access in accesses(inner)]
+            written = [access.operand for access in every if access.writes and access.operand.buffer.is_tile]
+            again = next((operand for operand in written if operand.buffer in loaded), None)
+            if again is not None:
+                text = f"`{again.buffer.name}` is loaded in this pipelined loop, and written again here"
+                yield Finding("TL792", stmt.node, text)
+                break
+            if any(access.reads and access.operand.buffer.memory is Memory.GM for access in every):
+                loaded |= {operand.buffer: stmt for operand in written}
+
+
+def _orders(subject: Subject, loop: Loop) -> Iterator[Finding]:
+    """The lists of a loop that is planned by hand: a number for each statement, no order twice."""
+    count = count_of_statements(loop.body)
+    for name in ("order", "stage"):
+        given = argument(loop.call, name) if loop.call is not None else None
+        if not isinstance(given, cst.List):
+            continue
+        numbers = [subject.file.evaluator.sym(item.value, loop.env).constant for item in given.elements]
+        if not numbers or None in numbers:
+            continue
+        if len(numbers) != count:
+            text = f"`{name}` has {len(numbers)} numbers for {count} statements"
+        elif name == "order" and len(set(numbers)) < len(numbers):
+            text = f"`order` gives two statements the number {max(numbers, key=numbers.count)}"
+        else:
+            continue
+        yield Finding("TL790", loop.node, f"T.Pipelined: {text}")
 
 
 def _check_extent(subject: Subject, loop: Loop) -> Iterator[Finding]:

@@ -16,10 +16,12 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import returns
 from tl2npu.kernel.environment import Env
-from tl2npu.kernel.factories.compilations import Compilation
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.compilations import Compilation, jit_call
 from tl2npu.kernel.factories.positions import compilations, parameter_count
+from tl2npu.kernel.factories.tunings import AUTOTUNE
 from tl2npu.kernel.model import Alloc, Buffer, Opaque, walk
-from tl2npu.source.tree import mentioned
+from tl2npu.source.tree import argument, mentioned
 
 _TYPES = re.compile(
     r"(bool|handle|void|u?int[0-9]*|float[0-9]*|bfloat(16)?)(x[0-9]+)?|(e4m3_|e5m2_)?float[48]_?.*|custom\[.*"
@@ -81,12 +83,47 @@ def _names(subject: Subject, node: cst.BaseExpression, env: Env) -> list[str]:
 
 def _returns(subject: Subject) -> Iterator[Finding]:
     """A factory that ``tilelang.jit`` calls gives nothing to compile if it returns nothing."""
-    factory = subject.located.factory
+    factory, names = subject.located.factory, subject.file.names
+    for decorator in subject.located.node.decorators:
+        if jit_call(called_by(decorator), names):
+            text = f"`{subject.kernel.name}` is a kernel: `tilelang.jit` stands on a factory that returns one"
+            yield Finding("TL785", decorator, text)
     if factory is None or not any(found.compiler == "jit" for found in compilations(subject.located)):
         return
-    if not any(node.value is not None for node in returns(factory.node)):
-        name = factory.node.name
+    found = [node.value for node in returns(factory.node) if node.value is not None]
+    name = factory.node.name
+    if not found:
         yield Finding("TL785", name, f"`{name.value}` returns nothing: there is no kernel to compile")
+    for value in found:
+        if isinstance(value, (cst.BaseNumber, cst.BaseString)):
+            yield Finding("TL785", value, f"`{name.value}` returns `{code(value)}`, not a kernel")
+    yield from _tuned(subject, factory.node)
+
+
+def called_by(decorator: cst.Decorator) -> cst.BaseExpression:
+    """What a decorator calls, or is."""
+    return decorator.decorator.func if isinstance(decorator.decorator, cst.Call) else decorator.decorator
+
+
+def _tuned(subject: Subject, factory: cst.FunctionDef) -> Iterator[Finding]:
+    """``tilelang/autotuner/tuner.py``: a tuner takes configurations, of parameters of the factory."""
+    params = factory.params
+    own = {param.name.value for param in (*params.params, *params.kwonly_params, *params.posonly_params)}
+    for decorator in factory.decorators:
+        if subject.file.names.resolve(called_by(decorator)) not in AUTOTUNE:
+            continue
+        if not isinstance(decorator.decorator, cst.Call):
+            text = "`tilelang.autotune` takes its configurations: `autotune(configs=[...])`"
+            yield Finding("TL730", decorator, text)
+            continue
+        given = argument(decorator.decorator, "configs", 0)
+        listed = given.elements if isinstance(given, (cst.List, cst.Tuple)) and params.star_kwarg is None else ()
+        dicts = [item.value for item in listed if isinstance(item.value, cst.Dict)]
+        for key in [part.key for one in dicts for part in one.elements if isinstance(part, cst.DictElement)]:
+            if isinstance(key, cst.SimpleString) and key.evaluated_value not in own:
+                text = f"`{factory.name.value}` has no parameter {code(key)}, which the configurations set"
+                yield Finding("TL730", key, text)
+                return
 
 
 # outputs -------------------------------------------------------------------------------------------------------------
@@ -95,6 +132,9 @@ def _returns(subject: Subject) -> Iterator[Finding]:
 def _positions(subject: Subject, compilation: Compilation, key: str) -> Iterator[Finding]:
     node = compilation.kwargs.get(key)
     if node is None:
+        return
+    if isinstance(node, (cst.BaseString, cst.Float)):
+        yield Finding("TL788", node, f"`{key}` lists positions, not `{code(node)}`")
         return
     located, evaluator = subject.located, subject.file.evaluator
     env = located.factory.env if located.factory else located.env

@@ -11,6 +11,8 @@ import libcst as cst
 
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.callers import callers_of
+from tl2npu.kernel.factories.concrete import UNKNOWN, value_of
 from tl2npu.kernel.parser.front_end import chains, guarded, optional, read_as_the_parser, truths
 from tl2npu.kernel.style import called
 from tl2npu.kernel.symbolic import var
@@ -31,8 +33,23 @@ def check(subject: Subject) -> Iterator[Finding]:
             if id(node) not in skipped:
                 yield Finding("TL732", node, message)
     for found in read_as_the_parser(subject.file, subject.kernel, subject.callers):
-        yield Finding(_CODES[found.what], found.node, found.message)
+        unharmed = found.meant or (found.lost is not None and _is_never_run(subject, found.lost))
+        yield Finding(_CODES[found.what], found.node, found.message, as_it_stands="warning" if unharmed else None)
     yield from _sizes(subject)
+
+
+def _is_never_run(subject: Subject, statement: cst.CSTNode) -> bool:
+    """Whether an ``if`` around a statement is known to be false, or its ``else`` to be skipped, in every call."""
+    callers = callers_of(subject.file, subject.located, in_turns=True, given=subject.options.calls)
+    inner = statement
+    for node in subject.file.index.ancestors(statement):
+        if isinstance(node, cst.If) and inner is not node.test:
+            skipped = inner is node.body
+            tests = [value_of(node.test, caller.known, caller.names) for caller in callers]
+            if all(test is not UNKNOWN and bool(test) != skipped for test in tests):
+                return True
+        inner = node
+    return False
 
 
 def _sizes(subject: Subject) -> Iterator[Finding]:

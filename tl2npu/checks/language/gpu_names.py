@@ -1,4 +1,4 @@
-"""TL897: names of GPU TileLang that the Ascend dialect does not have, and its dtype objects used as values.
+"""TL791, TL897: names of no TileLang, and of GPU TileLang only; its dtype objects used as values.
 
 Such a file fails when it is imported or compiled. Source: the name space of tile-ai/tilelang-ascend at 95acbd7f, where
 ``T.float16`` is a function that converts and ``T.clear`` does not exist.
@@ -6,17 +6,19 @@ Such a file fails when it is imported or compiled. Source: the name space of til
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Container, Iterator
 
 import libcst as cst
 
 from tl2npu.checks.subject import Finding, Subject
-from tl2npu.dialects import ascend, gpu
+from tl2npu.dialects import ascend, gpu, npuir
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.style import called
 from tl2npu.source.tree import children, nodes_of, remembered
 
 _PREFIX = "tilelang.language."
+_SPACES = frozenset(part for name in ascend.OPERATORS if "." in name for part in [name.partition(".")[0]])
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -31,11 +33,23 @@ def check(subject: Subject) -> Iterator[Finding]:
         if ascend.lookup(name) is None and short in gpu.OPERATORS:
             seen.add(name)
             yield Finding("TL897", node, f"T.{short} does not exist in Ascend TileLang")
+        elif _is_unknown(short):
+            seen.add(name)
+            close = difflib.get_close_matches(short, ascend.OPERATORS, n=1)
+            yield Finding("TL791", node, f"T.{short} does not exist" + (f"; T.{close[0]} does" if close else ""))
         elif short in ITEM_SIZE and not _called(subject, node):
             seen.add(name)
             yield Finding(
                 "TL897", node, f'T.{short} is a function in Ascend TileLang; write the element type as "{short}"'
             )
+
+
+def _is_unknown(short: str) -> bool:
+    """A name directly in the language or in ``T.tile`` that no dialect has."""
+    space, _, last = short.rpartition(".")
+    if space not in ("", "tile") or not last or last.startswith("_") or short in _SPACES:
+        return False
+    return short not in ascend.OPERATORS and short not in gpu.OPERATORS and short not in npuir.OPERATORS
 
 
 def own_names(subject: Subject, root: cst.CSTNode) -> Iterator[cst.Name | cst.Attribute]:

@@ -14,6 +14,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
 from tl2npu.kernel.factories.positions import compilations, indices
 from tl2npu.kernel.memory.inferred import certain_uses, inferred
@@ -47,6 +48,11 @@ def _check_launch(subject: Subject, launch: Launch) -> Iterator[Finding]:
         value = launch.threads_value
         if value is not None and value not in (1, 2):
             yield Finding("TL815", call, f"an NPU kernel takes 1 or 2 threads, not {value}")
+        given = launch.threads.node
+        several = isinstance(given, (cst.Tuple, cst.List)) and len(given.elements) != 1
+        if several or subject.is_runtime(launch.threads.sym):
+            why = "one axis of threads" if several else "a number of threads that is known when it is compiled"
+            yield Finding("TL815", call, f"an NPU kernel takes {why}, not `{code(given)}`")
         if not launch.is_npu:
             yield Finding("TL815", call, "without `is_npu=True`, `threads=` does not split the vector work")
         target = launch.item.asname.name if launch.item.asname is not None else None

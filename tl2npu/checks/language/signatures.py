@@ -1,4 +1,4 @@
-"""TL730: calls that do not fit the signature of what they call: Python stops there when the kernel is built.
+"""TL730, TL790: calls that do not fit the signature of what they call: Python stops there when the kernel is built.
 
 The signatures are those of the catalogue (:mod:`tl2npu.dialects`), held against the sources of the compiler by a test.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from tl2npu.checks.language.argument_values import compilation_value, wrong_value
 from tl2npu.checks.language.gpu_names import own_names
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend
@@ -39,6 +40,8 @@ def check(subject: Subject) -> Iterator[Finding]:
             if allowed and keyword not in allowed:
                 where = "tilelang.jit" if found.compiler == "jit" else "tilelang.compile"
                 yield Finding("TL730", value, f"{where} does not support the argument `{keyword}` on the NPU")
+            elif text := compilation_value(subject, keyword, value):
+                yield Finding("TL790", value, text)
 
 
 def mismatch(op: Operator, call: cst.Call, missing: str = "") -> str:
@@ -63,6 +66,8 @@ def _check(subject: Subject, call: cst.Call) -> Iterator[Finding]:
         if message:
             said = "`range` is T.serial in a kernel: " if op.name == "serial" and _is_range(call) else ""
             yield Finding("TL730", call, said + message)
+        elif text := wrong_value(subject, op, call):
+            yield Finding("TL790", call, text)
 
 
 def _is_range(call: cst.Call) -> bool:

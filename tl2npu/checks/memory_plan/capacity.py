@@ -119,7 +119,9 @@ class Needs:
     def __init__(self, subject: Subject, target: str | None = None) -> None:
         self.subject = subject
         self.target = target or subject.target
-        self.capacity = DEVICES.get(subject.options.device, DEFAULT_DEVICE).capacity
+        device = DEVICES.get(subject.options.device, DEFAULT_DEVICE)
+        # Without planning, tiles lie one behind the other up to the end of the memory; planning keeps a part back.
+        self.capacity = device.hardware if subject.is_on(PLANNING) is False else device.capacity
         by_hand = any(isinstance(p.stmt, Op) and p.stmt.op.name == "annotate_address" for p in subject.statements)
         # buffers that share addresses on purpose need less than the sum of them
         self._memories = () if by_hand else _PLANNED

@@ -42,6 +42,7 @@ from tl2npu.kernel.model import (
     Stmt,
     Store,
     Sync,
+    walk,
 )
 from tl2npu.kernel.stages import Part, landing_buffers, parts, shared
 
@@ -186,7 +187,7 @@ class Builder:
                 )
             stages = number(stmt.num_stages, self.known) if stmt.num_stages is not None else 0
             of_both = parts(stmt.body) if stmt.kind == "pipelined" and stages else []
-            if stages and landing_buffers(of_both):
+            if stages and (landing_buffers(of_both) or any(_stores_workspace(part) for part in of_both)):
                 return self._staged(stmt, of_both, stages, ranges)
             made = self._block(stmt.body)
         finally:
@@ -411,6 +412,12 @@ class Builder:
         if isinstance(stmt, Copy) and is_on_chip(stmt) and stmt.dst.buffer is buffer:
             return False
         return any(a.operand.buffer is buffer for a in accesses(stmt))
+
+
+def _stores_workspace(part: Part) -> bool:
+    """A transfer that makes the loop one over both cores (``IsWorkspaceBuffer`` of ``cross_core_pipeline.cc``)."""
+    leaves = (leaf for leaf in walk(part.body) if isinstance(leaf, Copy))
+    return any(leaf.dst.buffer.memory is Memory.GM and "workspace" in leaf.dst.buffer.name for leaf in leaves)
 
 
 def _in_parts(step: Step, variable: frozenset[str]) -> Step:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from tl2npu.checks.memory_plan.tiles import Halved, Tiles
 from tl2npu.checks.operators.expr import Expr
 from tl2npu.dialects.lifetimes import Tile
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Memory, Operand, Range
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.symbolic import const
 
 _UNARY = ("exp", "log", "sqrt", "rsqrt", "abs", "bitwise_not")
@@ -179,7 +179,7 @@ class Nest:
             return value.args[0].kind == "load"
         if value.name == "max" and len(value.args) == 2:
             return any(
-                one.kind == "load" and _is_zero(other) for one, other in (value.args, tuple(reversed(value.args)))
+                one.kind == "load" and is_zero(other.node) for one, other in (value.args, tuple(reversed(value.args)))
             )
         return False
 
@@ -216,7 +216,3 @@ def _operands(value: Expr) -> tuple[Expr | None, Expr | None] | None:
     if value.kind == "call" and value.name in _TWO and len(value.args) == 2:
         return value.args[0], value.args[1]
     return None
-
-
-def _is_zero(value: Expr) -> bool:
-    return value.kind == "number" and code(value.node).strip("()").rstrip("0") in ("", "0.", ".")

@@ -64,7 +64,7 @@ def _conditions(asked: Sequence[tuple[Placed, Demand, Verdict]]) -> Iterator[Fin
             continue
         what = f"rows of `{demand.operand.buffer.name}`" if demand.what == "rows" else f"`{code(demand.operand.node)}`"
         unit = "" if in_bytes else f" elements of `{demand.dtype}`"
-        count = f"{number}" if in_bytes else f"{BLOCK} bytes"
+        count = f"{number}" if in_bytes else f"{demand.block} bytes"
         message = f"`{shown(factor)}`{unit} must be a multiple of {count}"
         node = demand.operand.buffer.node if demand.what == "rows" else placed.stmt.node
         yield Finding("TL701", node, f"{message}: the NPU accesses {what} in blocks of {demand.block} bytes")

@@ -16,7 +16,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op, Operand, Scalar
 from tl2npu.kernel.windows import form_of, reads_another
 
-_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.ATOMIC)
+_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.ATOMIC, Kind.GEMM, Kind.MMA)
 _FLOATS_ONLY = frozenset({"tile.compare", "tile.select"})
 _BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift)
 

@@ -44,13 +44,19 @@ def check(subject: Subject) -> Iterator[Finding]:
         loads = stmt.src.buffer.memory is Memory.GM and stmt.dst.buffer.memory is Memory.UB
         stores = stmt.dst.buffer.memory is Memory.GM and stmt.src.buffer.memory is Memory.UB
         inner = stmt.dst if loads else stmt.src
-        if (loads or (stores and subject.target != "pto")) and _is_column_slice(subject, inner):
+        launch, pto = subject.kernel.launch, subject.target == "pto"
+        # Target pto keeps the row stride in its own copy; in Developer mode its loads were measured packed.
+        kept = pto and (stores or (launch is not None and launch.threads is None))
+        if (loads or stores) and not kept and _is_column_slice(subject, inner):
             text = f"`{code(inner.node)}` is a part of the columns: the copy ignores the stride between its rows"
             yield Finding("TL892", stmt.node, text)
 
 
 def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
     """TL741: two buffers without an index must have one shape (tilelang/language/copy.py)."""
+    if copy.src.is_indexed and copy.dst.is_indexed and Memory.VAR not in _memories(copy):
+        parts = " and ".join(f"`{code(side.node)}`" for side in (copy.src, copy.dst))
+        yield Finding("TL741", copy.node, f"{parts} are single elements: nothing says how much to copy")
     left, right = copy.src.buffer.shape, copy.dst.buffer.shape
     if copy.src.dims is not None or copy.dst.dims is not None or "transpose" in copy.options:
         return
@@ -60,6 +66,10 @@ def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
         shapes = [", ".join(map(str, shape)) for shape in (left, right)]
         text = f"`{copy.src.buffer.name}` ({shapes[0]}) and `{copy.dst.buffer.name}` ({shapes[1]}) differ in shape"
         yield Finding("TL741", copy.node, f"{text}: say which part is copied")
+
+
+def _memories(copy: Copy) -> tuple[Memory, Memory]:
+    return copy.src.buffer.memory, copy.dst.buffer.memory
 
 
 def _to_l0(subject: Subject, copy: Copy) -> Iterator[Finding]:
@@ -75,8 +85,13 @@ def _to_l0(subject: Subject, copy: Copy) -> Iterator[Finding]:
 
 
 def _added(subject: Subject, stmt: Op) -> Iterator[Finding]:
-    """TL892 of an atomic addition, as for copies."""
-    source = stmt.args.get("src")
+    """TL892 of an atomic addition, as for copies; TL741: a slice with fewer axes than the tile (``ascend_tile.py``)."""
+    source, target = stmt.args.get("src"), stmt.args.get("dst")
+    if isinstance(source, Operand) and isinstance(target, Operand) and target.dims and not target.is_indexed:
+        axes, needed = len(target.dims), len(extents_of(source) or ())
+        if axes < needed:
+            text = f"`{code(target.node)}` has {axes} of the {needed} axes of `{code(source.node)}`"
+            yield Finding("TL741", stmt.node, text)
     if isinstance(source, Operand) and source.buffer.memory is Memory.UB and _is_column_slice(subject, source):
         text = f"`{code(source.node)}` is a part of the columns: the addition ignores the stride between its rows"
         yield Finding("TL892", stmt.node, text)
@@ -159,9 +174,16 @@ def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
     """Several rows of a tensor beside a vector: each begins a row of the vector's length, or of 32 bytes (common.h)."""
     outer, inner = (copy.src, copy.dst) if copy.src.buffer.memory is Memory.GM else (copy.dst, copy.src)
     extents, one = extents_of(outer), const(1)
-    if inner.buffer.memory is not Memory.UB or outer.buffer.memory is not Memory.GM or extents is None:
+    if inner.buffer.memory is not Memory.UB or outer.buffer.memory is not Memory.GM:
         return
     own = extents_of(inner) if inner.dims is not None else inner.buffer.shape
+    if inner.dims is None and own is not None and len(own) > 1 and outer.dims is not None and len(outer.dims) == 1:
+        rows, count = product(own[:-1]), extents[0] if extents is not None else product(own)
+        if subject.known_different(rows, one) and subject.known_different(count, own[-1]):
+            text = f"`{code(outer.node)}` has one axis: the copy moves one of the {rows} rows of `{code(inner.node)}`"
+            yield Finding("TL741", copy.node, text)
+    if extents is None:
+        return
     if own is None or any(size != one for size in own[:-1]) or not extents[:-1]:
         return
     if subject.known_different(extents[-2], one):

@@ -44,6 +44,8 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
     """``GetTypeLen`` of ``src/target/codegen_ascend_pto.cc`` knows no elements of 64 bits."""
+    if stmt.buffer.is_tile and types_of(subject, stmt.buffer) == {"float64"}:
+        yield Finding("TL710", stmt.node, f"`{stmt.buffer.name}` is float64, which the NPU cannot even copy")
     if subject.target == "pto" and stmt.buffer.memory is Memory.UB and stmt.buffer.dtype in ("int64", "uint64"):
         text = f"`{stmt.buffer.name}` is {stmt.buffer.dtype}, of which target pto has no tiles"
         yield Finding("TL710", stmt.node, text)
@@ -53,8 +55,9 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     name = stmt.op.name
     if name in element_types.ALIKE:
         mask = element_types.ALIKE[name]
-        operands = [o for given, o in stmt.operands if given != mask and not is_element(o)]
-        tiles = [operand.buffer for operand in operands if operand.buffer.memory is Memory.UB]
+        starts = name == "tile.atomic_add"
+        operands = [o for given, o in stmt.operands if given != mask and (starts or not is_element(o))]
+        tiles = [o.buffer for o in operands if o.buffer.memory is Memory.UB or starts]
         for tile in tiles[1:]:
             one, other = types_of(subject, tiles[0]), types_of(subject, tile)
             if one and other and not one & other:
@@ -63,12 +66,19 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
                 )
                 yield Finding("TL710", stmt.node, text)
                 return
+        element = next((o for _, o in stmt.operands if is_element(o)), None) if tiles else None
+        if element is not None and name in element_types.ELEMENT_ALIKE:
+            one, other = types_of(subject, tiles[0]), types_of(subject, element.buffer)
+            if one and other and not one & other:
+                text = f"`{tiles[0].name}` is {min(one)} and `{code(element.node)}` {min(other)}"
+                yield Finding("TL710", stmt.node, f"{text}: `T.{name}` has one type for all")
+                return
     found = element_types.OPERATORS.get(name)
     operand = stmt.args.get(found[0]) if found is not None else None
     if not isinstance(operand, Operand) or operand.buffer.memory is not Memory.UB:
         return
     types, mode = types_of(subject, operand.buffer), _text(subject, stmt, "mode")
-    if types and not any(element_types.takes(name, dtype, mode) for dtype in types):
+    if types and not any(element_types.takes(name, dtype, mode, subject.target) for dtype in types):
         text = f"`{operand.buffer.name}` is {min(types)}, but `T.{name}` supports only {_known(name)}"
         yield Finding("TL710", stmt.node, text)
     value = stmt.args.get("value")

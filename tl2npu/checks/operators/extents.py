@@ -17,10 +17,12 @@ from tl2npu.kernel.model import Memory, Op, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, product
 
-_UNASSERTED = frozenset(f"tile.{name}" for name in "sigmoid silu sin cos bitwise_xor pow clear fill".split())
+_UNASSERTED = frozenset(f"tile.{name}" for name in "sigmoid silu bitwise_xor pow clear fill".split())
 _SOURCES = ("src", "src0", "src1", "buffer")
 _COUNTS = ("count", "actual_num")
 _GATHERS = frozenset({"tile.gather", "tile.arith_progression"})
+_ASSERTED_WITH_COUNT = frozenset({"tile.sub_experiment", "tile.abs_experiment", "tile.mins_experiment"})
+_BY_EIGHT = frozenset({"tile.brcb", "tile.brcb_experiment"})
 _GROUP = 32
 _BLOCK_BYTES = 32
 
@@ -29,8 +31,12 @@ def check(subject: Subject) -> Iterator[Finding]:
     """One finding for each operator whose tiles do not fit each other, or its count."""
     for placed in subject.statements:
         stmt = placed.stmt
-        if isinstance(stmt, Op) and stmt.op.name.startswith("tile."):
+        if isinstance(stmt, Op) and stmt.op.name in _BY_EIGHT:
+            yield from _columns(subject, stmt)
+        elif isinstance(stmt, Op) and stmt.op.name.startswith("tile."):
             yield from _counted(subject, stmt) if _count(stmt) is not None else _alike(subject, stmt)
+            if stmt.op.name in _ASSERTED_WITH_COUNT:
+                yield from _alike(subject, stmt)
 
 
 def _count(stmt: Op) -> Sym | None:
@@ -76,6 +82,13 @@ def _mask(subject: Subject, stmt: Op, tiles: dict[str, tuple[Operand, Sym]]) -> 
         size = ITEM_SIZE.get(tiles["dst"][0].buffer.dtype)
         if size is not None:
             yield from _behind(subject, stmt, tiles["dst"], ceildiv(tiles["src0"][1], const(8 * size)))
+
+
+def _columns(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """``Brcb``: each repetition makes blocks of eight elements."""
+    tiles, count = _tiles(stmt), stmt.args.get("repeat_times")
+    if "src" in tiles and isinstance(count, Scalar):
+        yield from _behind(subject, stmt, tiles["src"], count.sym * 8)
 
 
 def _counted(subject: Subject, stmt: Op) -> Iterator[Finding]:

@@ -102,6 +102,12 @@ def _check_shapes(subject: Subject, stmt: Op) -> Iterator[Finding]:
         operand = stmt.args.get(name)
         sizes = (extents_of(operand) or ())[-2:] if isinstance(operand, Operand) else ()
         extents[name] = sizes[::-1] if _is_true(stmt.args.get(f"transpose_{name}")) else sizes
+        whole = extents_of(operand) if isinstance(operand, Operand) else None
+        odd = [n for size in (whole or ())[:-2] for n in subject.numbers(size) if n not in (None, 1)]
+        if isinstance(operand, Operand) and whole is not None and (len(whole) < 2 or odd):
+            why = f"a leading axis of {odd[0]} elements" if odd else "one axis"
+            yield Finding("TL741", stmt.node, f"`{code(operand.node)}` has {why}, but a product takes matrices")
+            return
     if any(len(sizes) != 2 for sizes in extents.values()):
         return
     (m, k), (k_of_b, n), (rows, columns) = extents.values()

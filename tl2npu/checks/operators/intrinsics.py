@@ -1,4 +1,4 @@
-"""TL733: exp and the like in a ``T.Parallel`` that the compiler runs element by element: it has no scalar exp.
+"""TL733, TL752: a ``T.Parallel`` that the compiler runs element by element, for which it has no scalar exp.
 
 One statement decides for the whole nest. Evidence: facts 10 (``Unresolved call Op(tir.exp)``), and a kernel for each
 of the causes that are named here.
@@ -11,7 +11,7 @@ from itertools import groupby
 
 import libcst as cst
 
-from tl2npu.checks.operators.vector_form import ParallelStore, one_name, parallel_stores, types_of
+from tl2npu.checks.operators.vector_form import ParallelStore, narrow_type, one_name, parallel_stores, types_of
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop
@@ -22,12 +22,13 @@ _FUNCTIONS = frozenset({"exp", "log", "sqrt", "rsqrt", "abs", "fabs"})
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """One finding for each nest with such a function, on the function."""
+    """One finding for each nest with such a function, on the function; one for each statement with a wide number."""
     types = _scalars(subject)
     for _, group in groupby(parallel_stores(subject), key=lambda store: id(store.nest[0])):
         stores = list(group)
         calls = [(store, name) for store in stores if (name := _function(store))]
         if not calls:
+            yield from (Finding("TL752", store.store.node, text) for store in stores if (text := _slow(subject, store)))
             continue
         store, name = calls[0]
         why = _one_turn(subject, store) or next(filter(None, (_scalar(subject, each, types) for each in stores)), "")
@@ -52,6 +53,8 @@ def _scalar(subject: Subject, store: ParallelStore, types: dict[str, str]) -> st
     """Why a statement has no vector form; empty if it has one."""
     buffer = store.store.target.buffer
     own = types_of(store.value, store.store.target)
+    if wide := _wide(subject, store):
+        return wide
     if store.form == "scalar" and len(own) == 1:
         return f"`{code(store.store.node)}` has no vector form"
     names = {name.value for part in store.value.walk() if part.kind == "number" for name in names_in(part.node)}
@@ -67,6 +70,20 @@ def _scalar(subject: Subject, store: ParallelStore, types: dict[str, str]) -> st
         if {one_name(words.get(dtype, dtype)) for dtype in own} & ITEM_SIZE.keys() - {target}:
             return f"`{code(store.store.node)}` has several element types"
     return ""
+
+
+def _slow(subject: Subject, store: ParallelStore) -> str:
+    wide = _wide(subject, store)
+    return f"{wide}, so the loop runs element by element" if wide else ""
+
+
+def _wide(subject: Subject, store: ParallelStore) -> str:
+    """Which number is wider than the elements beside it."""
+    calls = ({}, *(caller.words for caller in subject.callers))
+    narrow = next(filter(None, (narrow_type(store, words) for words in calls)), "")
+    if not narrow or store.wide is None:
+        return ""
+    return f"`{code(store.wide.node)}` is float32 and `{store.store.target.buffer.name}` is {narrow}"
 
 
 def _scalars(subject: Subject) -> dict[str, str]:

@@ -17,6 +17,7 @@ from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.functions import ASCEND_LOOPS, FUNCTIONS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Operand, Range
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.symbolic import const
 
 _CONDITIONALS = ("if_then_else", "Select")
@@ -100,15 +101,11 @@ def _crashes(part: Expr, store: ParallelStore) -> bool:
     """``max(a, 0.0)`` is relu; another number, or a vector of one value per row, has no instruction."""
     scalars = [arg for arg in part.args if not arg.loads]
     if scalars:
-        return part.name == "min" or not all(_is_zero(arg) for arg in scalars)
+        return part.name == "min" or not all(is_zero(arg.node) for arg in scalars)
     if store.outer is None:
         return False
     spans = [(arg.depends_on(store.outer), arg.depends_on(store.inner)) for arg in part.args]
     return any(span != (True, True) for span in spans) and (True, True) in spans
-
-
-def _is_zero(arg: Expr) -> bool:
-    return code(arg.node).strip("()").rstrip("0") in ("", "0.", ".")
 
 
 def _row_on_the_left(part: Expr, outer: Range, inner: Range) -> Expr | None:

@@ -6,7 +6,7 @@ Decides which accesses the later passes see as calls. Evidence: facts 3 and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -15,17 +15,24 @@ from typing import Literal
 from tl2npu.checks.operators.expr import Expr, value_of
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
-from tl2npu.kernel.named_types import named_types, product_types
+from tl2npu.kernel.named_types import named_floats, named_types, product_types
+from tl2npu.kernel.numbers import is_float
+from tl2npu.kernel.simplified import loses_vector_form
 
 Form = Literal["vector", "rows", "scalar"]
 
+_NARROW = ("float16", "bfloat16")
+_NAMES = {"float": "float32", "half": "float16"}
 _UNARY = ("exp", "log", "sqrt", "rsqrt", "abs")
 _TWO = ("max", "min", "bitwise_and", "bitwise_or", "shift_left", "shift_right")
 
 
 @dataclass(frozen=True, eq=False)
 class ParallelStore:
-    """A store in a ``T.Parallel`` nest: ``outer`` is the row range of a 2-D nest, ``inner`` the other one."""
+    """A store in a ``T.Parallel`` nest: ``outer`` is the row range of a 2-D nest, ``inner`` the other one.
+
+    ``wide``: a Python float beside elements, a float32.
+    """
 
     placed: Placed
     store: Store
@@ -34,6 +41,7 @@ class ParallelStore:
     inner: Range
     value: Expr
     form: Form
+    wide: Expr | None = None
 
 
 def parallel_stores(subject: Subject) -> Iterator[ParallelStore]:
@@ -59,8 +67,9 @@ def parallel_store(subject: Subject, placed: Placed) -> ParallelStore | None:
         return None
     value = value_of(stmt, subject.located.evaluator)
     outer = ranges[-2] if len(ranges) > 1 else None
-    form = _form(stmt, value, nest, outer, ranges[-1], _sums(subject))
-    return ParallelStore(placed, stmt, nest, outer, ranges[-1], value, form)
+    wide = _wide(value, _floats(subject))
+    found = ParallelStore(placed, stmt, nest, outer, ranges[-1], value, "vector", wide)
+    return for_types(found, _sums(subject))
 
 
 @lru_cache(maxsize=2)
@@ -70,23 +79,37 @@ def _sums(subject: Subject) -> Mapping[str, str]:
     return MappingProxyType(dict.fromkeys(names, "float32"))
 
 
+@lru_cache(maxsize=2)
+def _floats(subject: Subject) -> frozenset[str]:
+    return named_floats(subject.file.index.module)
+
+
 def for_types(found: ParallelStore, words: Mapping[str, str]) -> ParallelStore:
     """The store where the names of element types stand for ``words``, as for one call of a factory."""
-    form = _form(found.store, found.value, found.nest, found.outer, found.inner, words)
-    return replace(found, form=form)
+    return replace(found, form=_form(found, words))
 
 
-def _form(
-    store: Store,
-    value: Expr,
-    nest: tuple[Loop, ...],
-    outer: Range | None,
-    inner: Range,
-    words: Mapping[str, str] = MappingProxyType({}),
-) -> Form:
-    if not all(_only_stores(loop.body, nest) for loop in nest):
+def narrow_type(found: ParallelStore, words: Mapping[str, str]) -> str:
+    """The element type of a store beside whose elements a Python float is another type; empty if there is none."""
+    kinds = {one_name(words.get(name, name)) for name in types_of(found.value, found.store.target)}
+    return next(iter(kinds), "") if found.wide is not None and kinds <= {*_NARROW} and len(kinds) == 1 else ""
+
+
+def _wide(value: Expr, floats: Collection[str]) -> Expr | None:
+    """A Python float beside elements; None if there is none."""
+    if value.kind not in ("binary", "call") or value.name in ("cast", "Cast", "astype"):
+        return None
+    numbers = (arg for arg in value.args if arg.kind == "number" and is_float(arg.node, floats))
+    return next(numbers, None) or next(filter(None, (_wide(arg, floats) for arg in value.args)), None)
+
+
+def _form(found: ParallelStore, words: Mapping[str, str]) -> Form:
+    store, value, outer, inner = found.store, found.value, found.outer, found.inner
+    if not all(_only_stores(loop.body, found.nest) for loop in found.nest):
         return "scalar"
-    if not value.loads or not _vectorises(value, store.target, (outer, inner), words):
+    if loses_vector_form(store.node) or not value.loads or narrow_type(found, words):
+        return "scalar"
+    if not _vectorises(value, store.target, (outer, inner), words):
         return "scalar"
     if not any(dim.lo.depends_on(str(inner.var)) for dim in store.target.dims or ()):
         return "scalar"
@@ -129,7 +152,7 @@ def types_of(value: Expr, target: Operand) -> set[str]:
 
 def one_name(name: str) -> str:
     """One name for each element type."""
-    return "float32" if name == "float" else name
+    return _NAMES.get(name, name)
 
 
 def all_broadcast(store: ParallelStore) -> bool:

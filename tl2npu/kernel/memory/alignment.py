@@ -274,7 +274,10 @@ def of_copy(copy: Copy) -> Iterator[Demand]:
     elif Memory.UB in memories:
         tile, other = (copy.src, copy.dst) if memories[0] is Memory.UB else (copy.dst, copy.src)
         yield from start(tile)
-        extents = extents_of(tile) or aligned(extents_of(other) or (), tile)
+        given = extents_of(other) or ()
+        extents = extents_of(tile) or aligned(given, tile)
+        if given and extents and product(given[:-1]) == const(1) and product(given) == product(extents):
+            extents = given  # one burst: the compiler takes rows and columns from the part of the tensor
         if extents:
             yield from rows(tile, extents[-1], product(extents[:-1]))
             if tile is copy.dst and product(extents[:-1]) == const(1):

@@ -162,9 +162,11 @@ class Calls:
         return self._scalar(op, node, values) if op.kind is Kind.SCALAR else UNKNOWN
 
     def _bounds(self, op: Operator, node: cst.Call, values: Sequence[Parsed]) -> None:
-        for arg, value in zip(node.args, values, strict=True):
+        for index, (arg, value) in enumerate(zip(node.args, values, strict=True)):
             if arg.star == "**" or (arg.keyword is not None and arg.keyword.value not in ("start", "stop")):
                 continue
+            if op.name == "Persistent" and index == 0 and value.kind == "items":
+                continue  # its domain is a list of extents
             no_count = op.kind is Kind.LAUNCH and value == Parsed("number", "bool")
             if value.type == "float" and value.kind in ("number", "device", "cell"):
                 self._stop(arg.value, f"`{code(arg.value)}` is a float, but T.{op.name} takes integers")

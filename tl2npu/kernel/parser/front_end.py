@@ -154,7 +154,8 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
     given = dict.fromkeys(params, UNKNOWN)
     for param in kernel.params:
         named = len(param.shape) == 1 and isinstance(param.shape_nodes[0], (cst.Name, cst.Attribute))
-        given[param.name] = Parsed("buffer", type_of(param.dtype), rank=None if named else len(param.shape) or None)
+        open_end = named or any(isinstance(node, cst.StarredElement) for node in param.shape_nodes)
+        given[param.name] = Parsed("buffer", type_of(param.dtype), rank=None if open_end else len(param.shape) or None)
     for name, scalar in kernel.scalars.items():
         if scalar.annotation is not None:
             resolved = (file.names.resolve(scalar.annotation.annotation) or "").rpartition(".")[2]

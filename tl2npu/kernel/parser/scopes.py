@@ -14,6 +14,7 @@ from tl2npu.dialects.catalogue import Operator
 from tl2npu.kernel.bindings import target_names
 from tl2npu.kernel.parser.values import NONE, UNKNOWN, Parsed, Stop, assigned
 from tl2npu.source.names import Names
+from tl2npu.source.tree import walk
 
 What = Literal["stop", "types", "number", "connective", "annotation", "undefined", "stale"]
 
@@ -22,12 +23,15 @@ What = Literal["stop", "types", "number", "connective", "annotation", "undefined
 class Found:
     """What the parser does not do as Python does; ``number``: a number that is used as a condition; ``connective``:
     ``T.And``, ``T.Or`` or ``T.Not`` of a value that Python knows; ``types``: a comparison of two types, ``sides`` are
-    what is compared."""
+    what is compared. ``lost``: the assignment whose value the parser forgets; ``meant``: its old value is what such
+    text means: that of an outer loop, or the block's index in each turn."""
 
     what: What
     node: cst.CSTNode
     message: str
     sides: tuple[Parsed, ...] = ()
+    lost: cst.CSTNode | None = None
+    meant: bool = False
 
 
 @dataclass
@@ -79,9 +83,12 @@ class Scopes(ABC):
 
     def tell(self, what: What, node: cst.CSTNode, message: str, sides: tuple[Parsed, ...] = ()) -> None:
         """Say something of a node, once."""
-        if (id(node), what) not in self.told:
-            self.told.add((id(node), what))
-            self.found.append(Found(what, node, message, sides))
+        self._add(Found(what, node, message, sides))
+
+    def _add(self, found: Found) -> None:
+        if (id(found.node), found.what) not in self.told:
+            self.told.add((id(found.node), found.what))
+            self.found.append(found)
 
     @contextmanager
     def frame(self) -> Iterator[Frame]:
@@ -121,11 +128,11 @@ class Scopes(ABC):
             return NONE
         for frame in reversed(self.frames):
             if name in frame.values:
-                self._stale(node, frame.stale.get(name))
+                self._stale(node, frame.stale.get(name), frame.bound_at.get(name))
                 return frame.values[name]
         outer = self._outer(name)
         if outer is not None:
-            self._stale(node, self.outer_stale.get(name))
+            self._stale(node, self.outer_stale.get(name), None)
             return outer
         text = f"`{name}` is not defined"
         if name in self.forgotten:
@@ -137,11 +144,15 @@ class Scopes(ABC):
             self.tell("undefined", node, text)
         return UNKNOWN
 
-    def _stale(self, node: cst.Name, bound: cst.CSTNode | None) -> None:
-        if bound is not None:
-            what = f"`{short(bound)}`" if isinstance(bound, cst.BaseSmallStatement) else "its value in the loop"
+    def _stale(self, node: cst.Name, lost: cst.CSTNode | None, first: cst.CSTNode | None) -> None:
+        """Say that a name has the value of ``first``, not that of ``lost``, which Python would give."""
+        turns = (cst.For, cst.With)
+        if lost is not None and not (isinstance(lost, turns) and isinstance(first, turns)):
+            statement = isinstance(lost, cst.BaseSmallStatement)
+            what = f"`{short(lost)}`" if statement else "its value in the loop"
             text = f"`{node.value}` has its old value here: {what} has no effect after its block"
-            self.tell("stale", node, text)
+            index = isinstance(first, cst.With) and any(part is node for part in walk(lost))
+            self._add(Found("stale", node, text, lost=lost, meant=index or not statement))
 
     def bind(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
         """``target = value``."""

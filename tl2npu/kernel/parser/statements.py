@@ -131,7 +131,10 @@ class FrontEnd(Scopes):
         elif type(node) is cst.With:
             with self.frame():
                 for item in node.items:
-                    index = self.value(item.item).dtype or "int*"
+                    opened = self.value(item.item)
+                    if opened.kind not in ("frame", "unknown"):
+                        self.tell("stop", node, f"`with {short(item.item)}` opens no block of a kernel")
+                    index = opened.dtype or "int*"
                     if item.asname is not None:
                         self.bind_all(item.asname.name, Parsed("device", index), node)
                 self.block(body_of(node))

@@ -293,7 +293,7 @@ def match(left: Value, right: Value) -> tuple[Value, Value, str]:
         return cast(dtype, left), cast(dtype, right), dtype
     symbolic, number = (left, right) if isinstance(left, Expr) else (right, left)
     dtype = dtype_of(symbolic)
-    if isinstance(number, float) and not dtypes.is_float(dtype):
+    if isinstance(number, float) and dtypes.promote(dtype, "float32") != dtype:  # a Python float is a float32
         dtype = "float32"
         return cast(dtype, left), cast(dtype, right), dtype
     if dtype == "bool" and not isinstance(number, bool):
@@ -324,6 +324,8 @@ def binary(op: str, left: Any, right: Any) -> Any:
         raise ZeroDivisionError("the compiler divides by no constant 0")
     if (folded := _fold(op, left, right)) is not None:
         return folded
+    if op in _COMPARE and isinstance(number, float) and dtypes.is_float(dtype_of(left)):
+        return Binary(op, left, right, "bool")  # the parser of the Ascend branch takes the number for the other's type
     left, right, dtype = match(left, right)
     if op == "/" and not dtypes.is_float(dtype):
         left, right, dtype = cast("float32", left), cast("float32", right), "float32"

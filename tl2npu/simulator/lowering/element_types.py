@@ -14,18 +14,18 @@ _PRODUCTS = {"gemm_v0", "mma"}
 """Both factors are ``LocalTensor<T1>`` (``src/tl_templates/ascend/common.h:594``)."""
 
 
-def check(body: list[Stmt]) -> None:
+def check(body: list[Stmt], target: str) -> None:
     """Raises SimulatorError for the first such operator, in text order."""
     for stmt in statements(body):
         if isinstance(stmt, Op):
-            _operator(stmt)
+            _operator(stmt, target)
         elif isinstance(stmt, Parallel) and parallel_forms.form(stmt) != parallel_forms.SCALAR:
             for store in stmt.body:
                 if isinstance(store, Store) and store.buffer.memory == "ub":
                     _store(store)
 
 
-def _operator(stmt: Op) -> None:
+def _operator(stmt: Op, target: str) -> None:
     if stmt.name in _PRODUCTS:
         left, right = (value.dtype for value in map(stmt.args.get, "AB") if isinstance(value, (Region, Buffer, Load)))
         if left != right:
@@ -36,7 +36,7 @@ def _operator(stmt: Op) -> None:
     buffer = operand.buffer if isinstance(operand, Region) else operand
     if found is not None and isinstance(buffer, Buffer) and buffer.memory == "ub":
         mode = stmt.args.get("mode")
-        if not element_types.takes(stmt.name, buffer.dtype, mode if isinstance(mode, str) else ""):
+        if not element_types.takes(stmt.name, buffer.dtype, mode if isinstance(mode, str) else "", target):
             _fail(stmt, f"T.{stmt.name}", buffer.dtype, stmt.name)
 
 

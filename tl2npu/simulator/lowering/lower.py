@@ -47,7 +47,7 @@ def _npu(kernel: Kernel, launch: Launch, reading: str, symbols: list[Var], meets
     reading = ACTUAL if _names_cores(launch) else reading
     configs = Configs(kernel.configs)
     shared = memories.infer(launch.body)
-    element_types.check(launch.body)
+    element_types.check(launch.body, str(kernel.attrs.get("target") or "ascendc"))
     split: Var | None = None
     gathered: set[int] = set()
     body: list[Stmt]

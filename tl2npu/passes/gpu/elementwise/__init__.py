@@ -40,6 +40,7 @@ _MESSAGES = {
     "TL157": "divided by a tile, not by a rounded reciprocal",
     "TL158": "gave what needs no value of the row or column a loop of its own",
     "TL152": "wrote an operator on tiles for a function",
+    "TL751": "wrote a number in the type of the tile",
 }
 
 

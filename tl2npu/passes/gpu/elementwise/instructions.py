@@ -17,9 +17,9 @@ from tl2npu.passes.gpu.elementwise.algebra import LN_2, LOG2_E, SIGNS
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.one_type import OneType
 from tl2npu.passes.gpu.elementwise.places import Place
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, cast, number, show, with_args
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, cast, number, show, with_args, with_part
 from tl2npu.passes.gpu.elementwise.wholes import is_whole
-from tl2npu.passes.gpu.elementwise.work import factor_text, is_flat, is_source, place_of_tile
+from tl2npu.passes.gpu.elementwise.work import factor_text, is_flat, is_source, loses_form, place_of_tile
 from tl2npu.tile.meaning import Formula, parts_of
 
 _NOTHING: frozenset[str] = frozenset()
@@ -32,6 +32,11 @@ class Instructions(OneType):
 
     def emit(self, place: Place, value: Expr, kept: bool = False, item: Put | None = None) -> None:
         """``place = value`` in the loop."""
+        if self.is_half(place.dtype):
+            written = self.halves.written(value, place.dtype, self.temporaries.dtype_text(place.dtype))
+            if written is not value:
+                self.note("TL751")
+                value, kept = written, False
         target = show(place.load)
         if self.alone(place, value) or self.by_element(place, value):
             return
@@ -40,6 +45,10 @@ class Instructions(OneType):
         elif item is not None and item.sign and value.kind == "binary" and self.is_update(item, value):
             text = f"{target} {item.sign}= {show(value.args[1])}"
         else:
+            text = f"{target} = {show(value)}"
+        if loses_form(text) and (functions := [part for part in value.walk() if _is_vector_function(part)]):
+            for part in functions:  # a loop over the elements has none
+                value = with_part(value, part, self.hoist(part, None, value.buffers | {place.name}))
             text = f"{target} = {show(value)}"
         self.loop_statement(text, self.form(value), kept)
 
@@ -339,3 +348,7 @@ class Instructions(OneType):
         left = self.tile_operand(replace(base, dtype=base.dtype or dtype), None, rest)
         right = self.tile_operand(replace(exponent, dtype=exponent.dtype or dtype), None, rest | {left})
         self.line(f"T.tile.pow({place.name}, {left}, {right})")
+
+
+def _is_vector_function(value: Expr) -> bool:
+    return value.kind == "call" and value.name in ASCEND_LOOPS

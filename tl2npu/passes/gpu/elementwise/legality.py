@@ -17,7 +17,8 @@ from tl2npu.passes.gpu.elementwise.indices import both, index_vector
 from tl2npu.passes.gpu.elementwise.instructions import Instructions
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, same, show, with_args
+from tl2npu.passes.gpu.elementwise.reading import OWN
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, same, show, with_args, with_part
 from tl2npu.passes.gpu.elementwise.work import is_flat, is_source
 
 _SIGNS = frozenset("+-*/")
@@ -131,7 +132,7 @@ class Legality(Instructions):
             if load.span is Span.TILE and load.load is not None and len(load.load.dims or ()) > 2:
                 tile = self.tile_place(self.take(load.dtype, load.name), load.dtype)
                 self.copy(self.region(load), tile.region)
-                value = _with_leaf(value, load, tile.load)
+                value = with_part(value, load, tile.load)
         return value
 
     def legal(self, value: Expr, place: Place | None, rest: frozenset[str], dtype: str = "") -> Expr:
@@ -190,7 +191,7 @@ class Legality(Instructions):
         """
         converted = value.name == "integer" and self.reading.is_float(dtype)
         if dtype == "float32" and value.dynamic and not converted:
-            converted = self.reading.float_type(show(value)) not in ("", dtype)
+            converted = value.name == OWN or self.reading.float_type(show(value)) not in ("", dtype)
         if not value.dynamic or value.value is not None or (value.text.isidentifier() and not converted):
             return value
         text = f"T.float32({show(value)})" if converted else show(value)
@@ -268,7 +269,7 @@ class Legality(Instructions):
         for load in list(value.loads):
             if load.span is Span.ROW:
                 others = frozenset(item.name for item in value.loads if item is not load)
-                value, place = _with_leaf(value, load, self.hoist(load, place, rest | others)), None
+                value, place = with_part(value, load, self.hoist(load, place, rest | others)), None
         return self.legal(value, place, rest)
 
     def is_worth_a_vector(self, value: Expr) -> bool:
@@ -317,7 +318,7 @@ class Legality(Instructions):
         assert leaf is not None
         others = frozenset(load.name for load in value.loads if load is not leaf)
         start = replace(leaf, dtype=leaf.dtype or value.dtype or (place.dtype if place is not None else "float32"))
-        found = _with_leaf(value, leaf, self.hoist(start, place, rest | others))
+        found = with_part(value, leaf, self.hoist(start, place, rest | others))
         return self.legal(found, place, rest)
 
     def spread_out(self, value: Expr, place: Place, rest: frozenset[str]) -> Expr:
@@ -333,7 +334,7 @@ class Legality(Instructions):
             return value
         others = frozenset(load.name for load in loads if load is not first)
         tile = self.hoist(first, place if place.whole else None, rest | others)
-        return _with_leaf(value, first, tile)
+        return with_part(value, first, tile)
 
 
 def _by(value: Expr) -> frozenset[Span]:
@@ -365,12 +366,6 @@ def as_columns(value: Expr) -> Expr:
     span = alone.get(value.span, value.span) if value.span is not None else None
     axes = _COLUMNS if value.axes else value.axes
     return replace(value, span=span, axes=axes, args=tuple(as_columns(arg) for arg in value.args))
-
-
-def _with_leaf(value: Expr, leaf: Expr, new: Expr) -> Expr:
-    if value is leaf:
-        return new
-    return with_args(value, *(_with_leaf(arg, leaf, new) for arg in value.args)) if value.args else value
 
 
 def _name_for(text: str) -> str:

@@ -96,6 +96,7 @@ class Lowering(Legality):
         """A local name becomes a tile."""
         assert not self.nest.columns.extent.is_zero
         dtype = element_types.computed(item.value.dtype, item.value.dtype) or "float32"
+        dtype = self.halves.local_type(item.value, dtype) if self.is_half(dtype) else dtype
         own = self.reading.only_here(item.local)
         name = self.temporaries.tile(self.nest.extents, dtype, item.local, keep=True, own=own)
         place = self.tile_place(name, dtype)

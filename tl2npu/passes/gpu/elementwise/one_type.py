@@ -40,6 +40,12 @@ class OneType(Work):
             self.unrounded += [
                 (self.stmt.node, show(part), element_types.text_of(part.dtype)) for part in self.rounded(value)
             ]
+        if self.is_half(dtype) and not self.halves.is_once(value):
+            dtype = "float32"
+        if element_types.is_integer(dtype) and self.halves.leaves_integers(value):
+            if value.is_number:
+                return self.halves.whole(value, self.temporaries.dtype_text(target))
+            dtype = "float32"
         self.algebra.seen.clear()
         found = self.algebra.simplify(self.unified(value, dtype))
         for name in sorted(self.algebra.seen):
@@ -84,13 +90,21 @@ class OneType(Work):
     def unified_cast(self, expr: Expr, dtype: str) -> Expr:
         """A conversion that the source writes; a widening one is the type of the computation itself."""
         (arg,) = expr.args
+        if self.is_half(expr.dtype) and not self.halves.is_once(arg):
+            found = with_args(expr, self.unified(arg, "float32"))
+            return found if dtype == expr.dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
         inner = element_types.promoted(arg.dtype, "")
+        if element_types.is_integer(expr.dtype) and not inner and self.halves.leaves_integers(arg):
+            found = with_args(expr, replace(self.unified(arg, "float32"), dtype="float32"))  # of indices and numbers
+            return found if dtype == expr.dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
         if inner == expr.dtype:
             return self.unified(arg, dtype)
         wider = element_types.promoted(inner, expr.dtype) == expr.dtype and element_types.is_float(expr.dtype)
         if wider and expr.dtype == dtype:
             return self.unified(arg, dtype)
         own = element_types.computed(inner, inner)
+        if self.is_half(own) and not self.halves.is_once(arg):
+            own = "float32"
         found = with_args(expr, self.unified(arg, own))
         if expr.dtype != dtype:
             found = cast(dtype, self.temporaries.dtype_text(dtype), found)
@@ -101,6 +115,8 @@ class OneType(Work):
         if expr.kind == "compare":
             dtype = element_types.promoted(expr.args[0].dtype, expr.args[1].dtype)
             dtype = element_types.computed(dtype, dtype) if dtype else ""
+            if self.is_half(dtype) and not all(map(self.halves.is_compared, expr.args)):
+                dtype = "float32"
             return with_args(expr, *(self.unified(arg, dtype) if dtype else arg for arg in expr.args))
         if expr.kind == "logic":
             return with_args(expr, *(self.condition(arg) for arg in expr.args))
@@ -121,7 +137,8 @@ class OneType(Work):
     def rounded(self, value: Expr) -> Iterator[Expr]:
         """What a GPU rounds to a narrower type on the way to a value, and is not rounded here."""
         computed = value.name != "abs" if value.kind == "call" else value.kind == "binary" and value.name in _SIGNS
-        if computed and (value.dtype.startswith("bfloat16") or self.is_half(value.dtype)):
+        narrow = value.dtype.startswith("bfloat16") or self.is_half(value.dtype)
+        if computed and narrow and not self.halves.widened(value):
             yield value
             return
         for arg in value.args:

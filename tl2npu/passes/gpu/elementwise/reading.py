@@ -45,6 +45,8 @@ _COMPARES: dict[type[cst.BaseCompOp], str] = {
     cst.GreaterThanEqual: ">=",
 }
 _ROW, _COLUMN = frozenset("r"), frozenset("c")
+OWN = "own"
+"""A number that is written in the type of the tiles beside it."""
 _NONE: frozenset[str] = frozenset()
 
 _OF_INTEGERS = (
@@ -77,7 +79,9 @@ class Reading:
         self._late = job.late
         self._judge = job.judge
         self._kernel = job.kernel
-        self._integers = self._given_integers()
+        self._factory = job.located.factory
+        self._given = self._given_integers()
+        self._integers = set(self._given)
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
         others: set[str] = set()
         for stmt in lets:
@@ -86,15 +90,33 @@ class Reading:
         self._integers -= others
         self._floats: dict[str, str] = {}
         for stmt in lets:
-            dtype = self.float_type(code(stmt.value.node))
+            dtype = self.float_type(code(stmt.value.node)) if not self.is_whole(stmt.value.node) else ""
             self._floats[stmt.name] = dtype if self._floats.get(stmt.name, dtype) == dtype else ""
 
+    def is_real(self, value: Expr) -> bool:
+        """True for a number that is a float32 for TVM: no integer, and not in the type of halves."""
+        if value.name:
+            return False
+        return not self.is_whole(parsed(value.text)) and not element_types.is_own(self.float_type(value.text))
+
+    def is_whole(self, node: cst.BaseExpression) -> bool:
+        """True for arithmetic of integers only."""
+        if isinstance(node, cst.Name):
+            return node.value in self._given
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OF_INTEGERS):
+            return self.is_whole(node.left) and self.is_whole(node.right)
+        if isinstance(node, cst.UnaryOperation):
+            return self.is_whole(node.expression)
+        return isinstance(node, cst.Integer)
+
     def _given_integers(self) -> set[str]:
-        """Block indices, loop variables, sizes of tensors and parameters that are declared as integers."""
+        """Block indices, loop variables, sizes of tensors, and parameters that are integers by type or default."""
         kernel = self._kernel
         found = set(kernel.launch.names) if kernel.launch is not None else set()
         found |= {item.name for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges}
         found |= {name for buffer in kernel.buffers.values() for size in buffer.shape for name in size.variables()}
+        given = nodes_of(self._factory.node.params, cst.Param) if self._factory is not None else ()
+        found |= {param.name.value for param in given if isinstance(param.default, cst.Integer)}
         return found | {name for name, param in kernel.scalars.items() if self._is_declared_as_integer(param)}
 
     def _is_declared_as_integer(self, param: cst.Param) -> bool:
@@ -408,10 +430,12 @@ class Reading:
 
     def _cast_to(self, node: cst.Call, value: cst.BaseExpression, dtype: str, text: str, env: Env) -> Expr:
         arg = self.expression(value, env)
-        if arg.is_number and not arg.dynamic:
-            return arg  # a number takes the type of what it meets
-        if arg.is_number:
-            return self._leaf(node, env)
+        to_integers = element_types.is_integer(dtype) and not arg.dynamic
+        if arg.is_number and to_integers and not self.is_whole(parsed(arg.text)):
+            return replace(self._leaf(node, env), name="integer") if arg.value is None else number(str(int(arg.value)))
+        if arg.is_number:  # takes the type of what it meets, if the kernel does not compute it
+            found = self._leaf(node, env) if arg.dynamic else arg
+            return replace(found, name=OWN) if element_types.is_own(dtype) else found
         if arg.kind in ("compare", "logic"):
             return Expr("select", "", (arg, number("1"), number("0")), dtype, axes=arg.axes)
         return Expr("cast", dtype, (arg,), dtype, node, text, axes=arg.axes)

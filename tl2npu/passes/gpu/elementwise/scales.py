@@ -15,10 +15,11 @@ from dataclasses import replace
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.numbers import value_of
 from tl2npu.passes.gpu.elementwise.algebra import FOLDED, Algebra, without_factor
 from tl2npu.passes.gpu.elementwise.body import Item, Put
 from tl2npu.passes.gpu.elementwise.steps import Step, Under
-from tl2npu.passes.gpu.elementwise.tree import Expr, parsed, value_of
+from tl2npu.passes.gpu.elementwise.tree import Expr, parsed
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, nodes_of

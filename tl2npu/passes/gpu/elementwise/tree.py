@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -13,6 +13,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Operand
+from tl2npu.kernel.numbers import value_of
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.signs import sign_of
 
@@ -102,33 +103,6 @@ def literal(text: str) -> float | None:
         return value_of(cst.parse_expression(text.strip()))
     except cst.ParserSyntaxError:
         return None
-
-
-def value_of(node: cst.BaseExpression) -> float | None:
-    """The value of a plain number, with signs and powers of plain numbers."""
-    if type(node) is cst.Integer or type(node) is cst.Float:
-        return float(node.evaluated_value)
-    if type(node) is cst.UnaryOperation and isinstance(node.operator, (cst.Minus, cst.Plus)):
-        inner = value_of(node.expression)
-        return None if inner is None else -inner if isinstance(node.operator, cst.Minus) else inner
-    if type(node) is cst.BinaryOperation:
-        left, right = value_of(node.left), value_of(node.right)
-        if left is None or right is None:
-            return None
-        try:
-            return float(_ARITHMETIC[sign_of(node.operator)](left, right))
-        except (KeyError, ArithmeticError):
-            return None
-    return None
-
-
-_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "**": lambda a, b: a**b,
-}
 
 
 def level_of(node: cst.BaseExpression) -> int:
@@ -243,6 +217,13 @@ def with_args(expr: Expr, *args: Expr) -> Expr:
     values = args[1:] if expr.kind == "select" else args
     dtype = expr.dtype if expr.kind in ("cast", "compare", "logic") else next((a.dtype for a in values if a.dtype), "")
     return replace(expr, args=args, node=None, dtype=dtype, axes=joined(*args))
+
+
+def with_part(expr: Expr, part: Expr, new: Expr) -> Expr:
+    """The expression with another one in place of a part."""
+    if expr is part:
+        return new
+    return with_args(expr, *(with_part(arg, part, new) for arg in expr.args)) if expr.args else expr
 
 
 _NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1, "//": 1}

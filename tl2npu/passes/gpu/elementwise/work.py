@@ -11,9 +11,10 @@ from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Stmt, Store
-from tl2npu.kernel.simplified import is_left_a_number
+from tl2npu.kernel.simplified import loses_vector_form
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import Put
+from tl2npu.passes.gpu.elementwise.halves import Halves
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place, Temporaries, place_of
 from tl2npu.passes.gpu.elementwise.reading import Reading
@@ -34,6 +35,7 @@ class Work:
         self.reading = reading
         self.temporaries = temporaries
         self.algebra = algebra
+        self.halves = Halves(reading, algebra.constants)
         self.steps: list[Step] = []
         self.codes: dict[str, cst.CSTNode] = {}
         self.slowly: list[tuple[cst.CSTNode, str]] = []
@@ -94,7 +96,7 @@ class Work:
         """A statement in the loops of the nest."""
         if form == "rows" and self.nest.rows is not None and self.nest.rows.extent.constant == 1:
             form = "flat"  # there is no loop over one row
-        if "[" in text.partition("=")[2] and is_left_a_number(_statement(text)):
+        if loses_form(text):
             form = "scalar"
         self.steps.append(InLoop(self.nest.names, self.nest.extents, text, form, self.stmt, kept))
 
@@ -218,10 +220,12 @@ class Work:
 
 
 @lru_cache(maxsize=1024)
-def _statement(text: str) -> cst.CSTNode:
-    """The first simple statement of a text."""
+def loses_form(text: str) -> bool:
+    """Whether a statement has no vector form once it is simplified."""
+    if "[" not in text.partition("=")[2]:
+        return False
     line = cst.parse_module(text).body[0]
-    return line.body[0] if isinstance(line, cst.SimpleStatementLine) else line
+    return isinstance(line, cst.SimpleStatementLine) and loses_vector_form(line.body[0])
 
 
 def is_source(value: Expr, item: Put | None) -> bool:

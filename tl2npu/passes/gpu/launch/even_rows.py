@@ -6,13 +6,13 @@ Python's: the front end evaluates the arguments of a launch when the factory is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer
+from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import factor
 from tl2npu.source.edits import Edits
@@ -33,7 +33,7 @@ def ask(job: Job, tiles: Iterable[Buffer]) -> bool:
     if any(name.value in inside for node in rows for name in names_in(node)):
         return False
     sizes = list(dict.fromkeys(map(code, rows)))
-    if job.kernel.core is not None and not _starts_only(job, sizes):
+    if job.kernel.core is not None and not _starts_only(job):
         return False
     odd = " or ".join(f"{factor(size)} % 2" for size in sizes)
     edits = Edits(job.file.index)
@@ -44,11 +44,17 @@ def ask(job: Job, tiles: Iterable[Buffer]) -> bool:
     return True
 
 
-def _starts_only(job: Job, sizes: Sequence[str]) -> bool:
-    """Half of the rows stands in the first row of a core, ``vid * (M // 2)``, and nowhere else."""
+def _starts_only(job: Job) -> bool:
+    """Half of the rows stands in the first row of a core, ``vid * (M // 2)``, and nowhere else, not as a number either.
+
+    What counts rows, of whatever tile, would leave the one core with half of them.
+    """
     core = str(job.kernel.core).partition("@")[0]
+    tiles = (buffer for buffer in job.kernel.buffers.values() if buffer.memory is Memory.UB)
+    if any(buffer.shape[0].constant is not None for buffer in tiles):
+        return False
     for half in nodes_of(job.kernel.launched.node.body, cst.BinaryOperation):
-        if isinstance(half.operator, cst.FloorDivide) and code(half.right) == "2" and code(half.left) in sizes:
+        if isinstance(half.operator, cst.FloorDivide) and code(half.right) == "2":
             above = job.file.index.parent(half)
             product = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Multiply)
             if not isinstance(above, cst.BinaryOperation) or not product or code(above.left) != core:
