@@ -149,8 +149,7 @@ class _File:
 
 def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
     """Go over a file until no kernel has to stay for another one's sake, and write down what came of it."""
-    original, suppressions = file.original, file.suppressions
-    left_out = _not_selected(file)
+    original, suppressions, left_out = file.original, file.suppressions, _not_selected(file)
     leave = {**leave, **dict.fromkeys(left_out, ())}
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
     crowded: dict[int, list[Diagnostic]] = {}
@@ -167,9 +166,9 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             break
         eager |= refused  # and once more, with their text and their calls as they were
         leave = {**leave, **torn}
-    kernels = [*done.kernels, *(kernel for kernel, _ in eager.values())]
+    kernels = [*done.kernels, *(kernel for kernel, _ in eager.values()), *file.unseen[0]]
     diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes), *file.unseen[1]]
-    kernels = sorted([*kernels, *file.unseen[0]], key=lambda kernel: kernel.line)
+    kernels.sort(key=lambda kernel: kernel.line)
     new, module = file.text, done.module
     if module is not original.module:
         module, unused = restored(file.across, module, file.path)
@@ -192,12 +191,13 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             module, gone = npuir_host.of_file(original.module, module, kernels)
             done.changes += [Change("TL451", original.first_line(node) or 1, text) for node, text in gone]
         plain = module.code
-        new = relayout(file.text, plain, file.path, (file.native.python, ast.parse(plain)))
+        python = ast.parse(plain)
+        new = relayout(file.text, plain, file.path, (file.native.python, python))
         if new != plain:
             ast.parse(new)
     diagnostics += not_importable(original, module, kernels, file.options.target)
-    diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
-    diagnostics = [one for one in diagnostics + unused_comments(suppressions) if one.kernel not in left_out.values()]
+    heard = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
+    diagnostics = [d for d in (*heard, *unused_comments(suppressions)) if d.kernel not in left_out.values()]
     result = FileResult(
         file.path,
         file.text,
@@ -515,5 +515,5 @@ def _result(job: Job, line: int, kind: Traits, disposition: Disposition, target:
 
 
 def _refused(job: Job, line: int, style: str, why: str) -> KernelResult:
-    codes = {note.code for note in job.notes}
-    return KernelResult(job.kernel_name, line, style, "none", "refused", why, tuple(sorted(codes)))
+    codes = tuple(sorted({note.code for note in job.notes}))
+    return KernelResult(job.kernel_name, line, style, "none", "refused", why, codes)

@@ -52,3 +52,34 @@ def test_rows_that_nobody_sees(body: str) -> None:
 def test_other_types_are_filled() -> None:
     body = (TILES + USED["to a longer tensor"]).replace("int8", "int16")
     assert "TL873" not in errors(body, launch=ONE, params=PARAMS.replace("int8", "int16"), jit="")
+
+
+LATE = 'n: T.int32, X: T.Tensor((64, 64), "float32"), Y: T.Tensor((8, 16, 64), "float32")'
+TILE = 'x = T.alloc_ub((16, 64), "float32")\n'
+STORE = "\nT.copy(x, Y[cid, 0, 0])"
+SOME = "T.copy(X[0:n, :], x[:n, :])"
+
+
+@pytest.mark.parametrize(
+    ("before", "found"),
+    [
+        ("", []),
+        ("T.tile.fill(x, 0.0)\n", []),
+        ("T.tile.fill(x, 7.0)\n", ["TL741"]),
+        ("T.copy(X[0, 0], x)\nT.tile.exp(x, x)\n", ["TL741"]),
+        ("for i, j in T.Parallel(16, 64):\n    x[i, j] = x[i, j] + 1.0\n", ["TL741"]),
+    ],
+)
+def test_a_load_of_some_rows_overwrites_the_others(before: str, found: list[str]) -> None:
+    """``copy_gm_to_ub<float, 64, 16>(a, A, 64, n, 64, 0)``: 16 rows are filled with zeros, then n are loaded."""
+    for text in (SOME, "T.copy(X[cid : cid + n, :], x[0:n, :])"):
+        assert errors(TILE + before + text + STORE, launch=ONE, params=LATE, jit="") == found
+    known = TILE + before + SOME.replace("n,", "8,") + STORE
+    assert errors(known, launch=ONE, params=LATE, jit="") == []  # copy_gm_to_ub<float, 64, 8>: 8 of 8 rows
+
+
+def test_a_load_that_fills_with_the_same_number() -> None:
+    least = "-T.infinity('float32')"
+    for value, pad, found in (("7.0", "7.0", []), (least, least, []), ("7.0", "1.0", ["TL741"])):
+        body = f"{TILE}T.tile.fill(x, {value})\n{SOME[:-1]}, pad_value={pad}){STORE}"
+        assert errors(body, launch=ONE, params=LATE, jit="") == found

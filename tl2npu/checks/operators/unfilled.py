@@ -15,10 +15,8 @@ from tl2npu.checks.operators.starts import Move, clamped_axes, extents_of, moves
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Memory
-from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.kernel.sizes import FILLED, ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, const
-
-_FILLED = (2, 4)
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -32,7 +30,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         stmt = move.placed.stmt
         if not isinstance(stmt, Copy) or stmt.dst is not move.inner:
             continue
-        if tile.memory is not Memory.UB or size is None or size in _FILLED:
+        if tile.memory is not Memory.UB or size is None or size in FILLED:
             continue
         if (found := _rest(sampler, move)) is not None:
             yield found

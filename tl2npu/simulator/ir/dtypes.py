@@ -8,6 +8,7 @@ float32: ``x * 2.0`` of float16 is then computed in float32.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -84,6 +85,24 @@ def limits(name: str) -> tuple[int, int]:
     """The least and the greatest number of an integer type."""
     signed = not name.startswith("u")
     return (-(1 << bits(name) - 1) if signed else 0), (1 << bits(name) - signed) - 1
+
+
+def holds(name: str, value: int) -> bool:
+    """Whether an integer type has this number."""
+    least, most = limits(name)
+    return least <= value <= most
+
+
+def whole(value: Any, name: str) -> Any:
+    """A constant of a type that is none of floats. Raises ValueError where that does not have it, as TVM does."""
+    if name == "bool":
+        return bool(value)
+    found = int(value)
+    if found < 0 and name.startswith("u"):
+        raise ValueError(f"cannot make uint from negative value {found}")
+    if not holds(name, found):
+        raise ValueError(f"Literal value {found} exceeds {'maximum' if found > 0 else 'minimum'} of {name}")
+    return found
 
 
 def is_float(name: str) -> bool:

@@ -274,7 +274,7 @@ def cast(dtype: str, value: Value) -> Value:
     dtype = dtypes.canonical(dtype)
     value = plain(value)
     if not isinstance(value, Expr):
-        return Const(float(value) if dtypes.is_float(dtype) else _whole(value, dtype), dtype)
+        return Const(float(value) if dtypes.is_float(dtype) else dtypes.whole(value, dtype), dtype)
     if value.dtype == dtype:
         return value
     if isinstance(value, Const) and not (dtypes.is_float(value.dtype) and math.isnan(value.value)):
@@ -282,26 +282,8 @@ def cast(dtype: str, value: Value) -> Value:
         if dtypes.is_float(dtype):
             return Const(float(number), dtype)
         if math.isfinite(float(number)):
-            return Const(_whole(float(number) if dtypes.is_float(value.dtype) else value.value, dtype), dtype)
+            return Const(dtypes.whole(float(number) if dtypes.is_float(value.dtype) else value.value, dtype), dtype)
     return Cast(value, dtype)
-
-
-def _is_within(value: int, dtype: str) -> bool:
-    """Whether an integer type has this number."""
-    least, most = dtypes.limits(dtype)
-    return least <= value <= most
-
-
-def _whole(value: Any, dtype: str) -> Any:
-    """A whole number as a constant of the type. Raises ValueError where there is none, as TVM does."""
-    if dtype == "bool":
-        return bool(value)
-    whole = int(value)
-    if not _is_within(whole, dtype):
-        if whole < 0 and dtype.startswith("u"):
-            raise ValueError(f"cannot make uint from negative value {whole}")
-        raise ValueError(f"Literal value {whole} exceeds {'maximum' if whole > 0 else 'minimum'} of {dtype}")
-    return whole
 
 
 def match(left: Value, right: Value) -> tuple[Value, Value, str]:
@@ -317,9 +299,9 @@ def match(left: Value, right: Value) -> tuple[Value, Value, str]:
     if dtype == "bool" and not isinstance(number, bool):
         dtype = "int32"
         return cast(dtype, left), cast(dtype, right), dtype
-    if dtypes.is_integer(dtype) and not _is_within(int(number), dtype):
+    if dtypes.is_integer(dtype) and not dtypes.holds(dtype, int(number)):
         dtype = dtypes.promote(dtype, dtype_of(number))
-        whole = _whole(number, dtype)
+        whole = dtypes.whole(number, dtype)
         return (cast(dtype, left), whole, dtype) if symbolic is left else (whole, cast(dtype, right), dtype)
     return left, right, dtype
 
