@@ -149,6 +149,8 @@ def test_values_are_simplified_first(statement: str, is_scalar: bool) -> None:
         ("T.max(s[i] * 2.0, 0.0)", True),
         ("T.max(s[i] * 2.0, s[i] - s[i])", True),
         ("T.min(s[i], 0.0)", True),
+        ("T.max(0.5, s[i])", False),
+        ("T.max(s[i] - s[i], s[i] * 2.0)", False),
     ],
 )
 def test_a_maximum_with_a_number_is_relu_of_an_element_only(value: str, crashes: bool) -> None:
