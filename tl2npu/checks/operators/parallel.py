@@ -87,16 +87,14 @@ def _check_intrinsics(store: ParallelStore) -> Iterator[Finding]:
         elif part.kind == "call" and part.name in ASCEND_LOOPS and part.args and part.args[0].kind != "load":
             shown = code(part.args[0].node)
             yield Finding("TL896", node, f"T.{part.name} takes a buffer element in T.Parallel, not `{shown}`")
+        elif part.kind == "call" and part.name in _CRASHING and _crashes(part, store):
+            shown = code(part.node) if code(part.node) in code(node) else code(node)  # it may be simplified
+            yield Finding("TL896", node, f"`{shown}` crashes the compiler: use T.tile.{part.name}")
         elif part.kind == "binary" and part.name in ("&", "|") and any(not arg.loads for arg in part.args):
             yield Finding("TL896", node, f"`{code(part.node)}` crashes the compiler")
         else:
             continue
         return
-    for part in store.simple.walk():
-        if part.kind == "call" and part.name in _CRASHING and _crashes(part, store):
-            shown = code(part.node) if code(part.node) in code(node) else code(node)  # it may be simplified
-            yield Finding("TL896", node, f"`{shown}` crashes the compiler: use T.tile.{part.name}")
-            return
 
 
 def _crashes(part: Expr, store: ParallelStore) -> bool:

@@ -17,7 +17,7 @@ from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
 from tl2npu.kernel.named_types import named_floats, named_types, product_types
 from tl2npu.kernel.numbers import is_float, is_zero
-from tl2npu.kernel.simplified import simplified_value
+from tl2npu.kernel.simplified import assigned
 
 Form = Literal["vector", "rows", "scalar"]
 
@@ -31,7 +31,7 @@ _TWO = ("max", "min", "bitwise_and", "bitwise_or", "shift_left", "shift_right")
 class ParallelStore:
     """A store in a ``T.Parallel`` nest: ``outer`` is the row range of a 2-D nest, ``inner`` the other one.
 
-    ``simple``: the value as the compiler simplifies it. ``wide``: a Python float beside elements, a float32.
+    ``value`` is simplified as the compiler does. ``wide``: a Python float beside elements, a float32.
     """
 
     placed: Placed
@@ -41,7 +41,6 @@ class ParallelStore:
     inner: Range
     value: Expr
     form: Form
-    simple: Expr
     wide: Expr | None
 
 
@@ -66,13 +65,11 @@ def parallel_store(subject: Subject, placed: Placed) -> ParallelStore | None:
     ranges = tuple(item for loop in nest for item in loop.ranges)
     if not nest or not ranges or not isinstance(stmt, Store):
         return None
-    value = simple = value_of(stmt, subject.located.evaluator)
-    node = simplified_value(stmt.node)
-    if node is not None and node is not value.node:
-        simple = expression(node, stmt.env, subject.located.evaluator)
+    value = value_of(stmt, subject.located.evaluator)
     outer = ranges[-2] if len(ranges) > 1 else None
-    wide = _wide(value, _floats(subject))
-    found = ParallelStore(placed, stmt, nest, outer, ranges[-1], value, "vector", simple, wide)
+    written = expression(assigned(stmt.node) or stmt.value.node, stmt.env, subject.located.evaluator)
+    wide = _wide(written, _floats(subject))
+    found = ParallelStore(placed, stmt, nest, outer, ranges[-1], value, "vector", wide)
     return for_types(found, _sums(subject))
 
 
@@ -108,7 +105,7 @@ def _wide(value: Expr, floats: Collection[str]) -> Expr | None:
 
 
 def _form(found: ParallelStore, words: Mapping[str, str]) -> Form:
-    store, value, outer, inner = found.store, found.simple, found.outer, found.inner
+    store, value, outer, inner = found.store, found.value, found.outer, found.inner
     if not all(_only_stores(loop.body, found.nest) for loop in found.nest):
         return "scalar"
     if not value.loads or narrow_type(found, words):
