@@ -39,7 +39,8 @@ class _Reader:
         if function == "where" and len(call.args) == 3:
             yield from self.arms(call)
         elif function in ("load", "store") and call.args:
-            mask = given.get("mask") or (call.args[1 if function == "load" else 2 :] or [None])[0]
+            behind = call.args[1 if function == "load" else 2 :]
+            mask = given.get("mask") or (behind[0] if behind else None)
             mask = None if isinstance(mask, ast.Constant) and mask.value is None else mask
             other = given.get("other") or (call.args[2] if function == "load" and len(call.args) > 2 else None)
             if mask is None and other is not None:
