@@ -104,5 +104,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write the result to another tile, or use `T.serial`"),
     ("TL793", "overlapping-addresses", "error", "display-only",
      "give each tile 32-byte aligned memory of its own, or leave the addresses to memory planning"),
+    ("TL794", "wide-product-not-transposed", "warning", "display-only",
+     "load the right operand transposed, with `transpose_B=True`, or compute in float16 or bfloat16"),
 )
 # fmt: on

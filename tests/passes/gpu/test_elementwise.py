@@ -448,16 +448,16 @@ def test_pairs_of_stores_in_both_arms_are_choices() -> None:
     new = lines(
         """
         y = T.alloc_fragment((32, 16), "float32")
-        v = T.alloc_fragment((32, 16), "float32")
+        u = T.alloc_fragment((32, 16), "float32")
         for i, j in T.Parallel(32, 16):
             if i < 20 and j < 11:
                 y[i, j] = x[i, j]
-                v[i, j] = z[i, j]
+                u[i, j] = z[i, j]
             else:
                 y[i, j] = 0.0
-                v[i, j] = 1.0
+                u[i, j] = 1.0
         for i, j in T.Parallel(32, 16):
-            o[i, j] = y[i, j] + v[i, j]
+            o[i, j] = y[i, j] + u[i, j]
         """
     )
     assert sum("T.tile.select" in line for line in new) == 4

@@ -39,8 +39,8 @@ class _Reader:
         if function == "where" and len(call.args) == 3:
             yield from self.arms(call)
         elif function in ("load", "store") and call.args:
-            behind = call.args[1 if function == "load" else 2 :]
-            mask = given.get("mask") or (behind[0] if behind else None)
+            place = 1 if function == "load" else 2
+            mask = given.get("mask") or next(iter(call.args[place:]), None)
             mask = None if isinstance(mask, ast.Constant) and mask.value is None else mask
             other = given.get("other") or (call.args[2] if function == "load" and len(call.args) > 2 else None)
             if mask is None and other is not None:
