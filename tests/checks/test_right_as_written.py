@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.support import LOAD, PLAIN, SPLIT, STORE, TILES, source
+from tests.checks.support import KEYS, LOAD, PLAIN, SPLIT, STORE, TILES, source
 from tl2npu.checking import check_text
 from tl2npu.options import Options
 
@@ -133,8 +133,7 @@ def test_what_a_core_loads_of_its_own(
     launch: str, stored: str, loaded: str, keys: tuple[str, ...] | None, expected: str
 ) -> None:
     body = TILES + LOAD + f"T.tile.exp(a, a)\nT.copy(a, ws[{stored}])\nT.copy(ws[{loaded}], b)\n" + STORE
-    given = {"keys": keys} if keys else {}
-    text = source(body, launch=launch, params=KEPT, jit="out_idx=[1], workspace_idx=[2]", **given)
+    text = source(body, launch=launch, params=KEPT, jit="out_idx=[1], workspace_idx=[2]", keys=keys or KEYS)
     assert said(text, "TL849") == expected
 
 
