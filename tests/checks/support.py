@@ -64,13 +64,18 @@ def _block(text: str, spaces: int) -> str:
 
 def findings(text: str, options: Options | None = None) -> list[Finding]:
     """Everything that is found in the only kernel of a file."""
+    return check_kernel(subject(text, options))
+
+
+def subject(text: str, options: Options | None = None) -> Subject:
+    """The only kernel of a file, to be checked."""
     file = FileKernels(Index.parse(text))
     (located,) = file.located
     kernel = located.read()
     # a name that no catalogue has, or a call that fits no signature, is a problem of reading first
     assert not {code for _, code, _ in kernel.problems} - {"TL902", "TL903"}
     infer_memory(kernel)
-    return check_kernel(Subject(kernel, file, located, options or Options()))
+    return Subject(kernel, file, located, options or Options())
 
 
 def errors(body: str, **settings: object) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.support import LOAD, ONE, STORE, TILES, findings, source
+from tests.checks.support import LOAD, ONE, STORE, TILES, findings, source, subject
+from tl2npu.checks.operators.vector_form import for_types, parallel_stores
 
 VECTOR = "s = T.alloc_ub((64,), 'float32')\nT.copy(A[0, 0:64], s)\n"
 REST = "T.copy(s, O[0, 0:64])\n"
@@ -60,6 +61,7 @@ def test_accepted(body: str, params: str) -> None:
 
 HALF_TILES = "h = T.alloc_ub((64,), 'float16')\ng = T.alloc_ub((64,), dtype)\nT.copy(A[0, 0:64], h)\nT.copy(h, g)\n"
 HALF_ARGS = "dtype='float16', eps=1e-3, n=2"
+HALF_FACTORY = "root = eps**0.5\nhalf = n / 4\nwhole = n * 4\n"
 
 
 def of_halves(statement: str, code: str, rest: str = "") -> list[str]:
@@ -70,7 +72,7 @@ def of_halves(statement: str, code: str, rest: str = "") -> list[str]:
         params=FLOAT,
         args=HALF_ARGS,
         launch=ONE,
-        factory="root = eps**0.5\nhalf = n / 4\nwhole = n * 4\n",
+        factory=HALF_FACTORY,
     )
     return [f.message for f in findings(text) if f.code == code]
 
@@ -105,6 +107,16 @@ def test_numbers_of_another_type(statement: str, number: str) -> None:
     assert f"`{number}` is float32" in told
 
 
+@pytest.mark.parametrize(
+    ("statement", "form"), [*((statement, "scalar") for statement, _ in WIDE), *((one, "vector") for one in NARROW)]
+)
+def test_the_form_that_cost_goes_by(statement: str, form: str) -> None:
+    body = f"{VECTOR}{HALF_TILES}for i in T.Parallel(64):\n    {statement}\nT.copy(g, s)\n{REST}"
+    text = source(f"{TILES}{LOAD}{body}", params=FLOAT, args=HALF_ARGS, factory=HALF_FACTORY)
+    stores = [for_types(found, {"dtype": "float16"}) for found in parallel_stores(subject(text))]
+    assert [found.form for found in stores] == [form]
+
+
 @pytest.mark.parametrize("statement", NARROW)
 def test_numbers_of_the_same_type(statement: str) -> None:
     assert of_halves(statement, "TL752") == of_halves(statement, "TL733", "    h[i] = T.exp(h[i])\n") == []
@@ -114,6 +126,7 @@ def test_numbers_of_the_same_type(statement: str) -> None:
     ("statement", "is_scalar"),
     [
         ("s[i] = s[i] * 0.0 / (a[0, i] + 0.5)", True),
+        ("s[i] = s[i] * 0.0 / (a[0, i] + 0.5) + s[i] * 2.0", False),
         ("s[i] = (s[i] - s[i]) * 2.0 - a[0, i]", True),
         ("s[i] = T.max(s[i] - s[i], 1.0 + s[i])", True),
         ("s[i] = -(s[i] - s[i]) - s[i]", True),
