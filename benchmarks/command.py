@@ -2,7 +2,8 @@
 
 The unit is ``libcst.parse_module`` of every file that has kernels, in a process that has imported nothing else: LibCST
 parses twice as slowly in a process full of objects. CPU time of ``tl2npu migrate --check --no-cache -j 1``, its start
-included. ``--worst`` also runs the files one by one, without the start, and prints the five that cost most.
+included; ``--only-check``: of ``tl2npu check``. ``--worst`` also runs the files one by one, without the start, and
+prints the five that cost most.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ for text in texts:
     libcst.parse_module(text)
 print(time.process_time() - start)
 """
-START = [sys.executable, "-m", "tl2npu", "migrate", "--check", "--no-cache", "-j", "1", "--format", "json"]
+MIGRATE, CHECK = ["migrate", "--check"], ["check"]
 
 
 def cpu_of(command: Sequence[str]) -> tuple[float, str]:
@@ -52,17 +53,20 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--worst", action="store_true")
+    parser.add_argument("--only-check", action="store_true")
     arguments = parser.parse_args(argv)
+    wanted = CHECK if arguments.only_check else MIGRATE
+    command = [sys.executable, "-m", "tl2npu", *wanted, "--no-cache", "-j", "1", "--format", "json"]
     asked = [str(path.resolve()) for path in arguments.paths]
-    spent, printed = cpu_of([*START, *asked])
+    spent, printed = cpu_of([*command, *asked])
     found = [file["path"] for file in json.loads(printed)["files"] if file["kernels"]]
     files = [str((ROOT / path).resolve()) for path in found if path.endswith(".py")]
     unit = parse_of(files)
-    start = min(cpu_of([*START, str(ROOT / "tl2npu" / "__init__.py")])[0] for _ in range(3))
+    start = min(cpu_of([*command, str(ROOT / "tl2npu" / "__init__.py")])[0] for _ in range(3))
     print(f"{len(files)} files with kernels: {spent:.1f} s of CPU, {unit:.1f} s to parse them: {spent / unit:.1f}")
     print(f"{(spent - start) / len(files):.2f} s each; a cold start without a kernel: {start:.2f} s")
     if arguments.worst:
-        ratios = sorted(((cpu_of([*START, path])[0] - start) / parse_of([path]), path) for path in files)
+        ratios = sorted(((cpu_of([*command, path])[0] - start) / parse_of([path]), path) for path in files)
         for ratio, path in ratios[:-6:-1]:
             print(f"{ratio:6.1f}  {path}")
 

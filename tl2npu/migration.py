@@ -407,7 +407,7 @@ def _best_form(
     if outcome.disposition != "refused" or job is given:
         return outcome, job
     given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author
-    return replace(outcome, codes=tuple(sorted({note.code for note in given.notes}))), given
+    return _refused(given, outcome.line, outcome.source, outcome.reason), given
 
 
 def _best_of(

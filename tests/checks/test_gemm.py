@@ -215,12 +215,13 @@ def test_names_that_are_dropped(statement: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "found"),
     [
-        ("T.tile.mul(b[:16, :], a[:16, :], a[:16, :])", ["TL897"]),
-        ("T.tile.mul(b[0:16, :], a[0:16, :], a[0:16, :])", ["TL744", "TL897"]),
+        ("T.tile.mul(b[:16, :], a[:16, :], a[:16, :])", []),
+        ("T.tile.mul(b[0:16, :], a[0:16, :], a[0:16, :])", ["TL744"]),
         ("T.tile.exp(b[:, :32], a[:, :32])", ["TL897"]),
         ("T.tile.exp(dst=b[0:32, :], src0=a)", []),
         ("T.tile.exp(b[0:32, :], a)", ["TL744"]),
         ("T.tile.exp(b[5, :], a[5, :])", []),
+        ("T.tile.exp(b[:, 0], a[:, 0])", ["TL897"]),  # of the generated code: the first row, not the column
         ("t = T.alloc_ub((2, 32, 64), 'float32')\nT.tile.exp(t[1, :, :], t[0, :, :])", []),
         ("T.copy(a[0:16, :], b[0:16, :])", []),
     ],
@@ -368,3 +369,23 @@ def test_what_an_atomic_addition_reads_a_size_from(part: str, found: list[str]) 
     becomes ``atomic_add_ub_to_gm<float, 8, 16>(.., x[0], ..)``, rows of 8 without a stride."""
     body = kernel('x = T.alloc_ub((32, 16), "float32")', "T.tile.fill(x, 1.0)", f"T.tile.atomic_add(C[0, 0], {part})")
     assert [c for c in errors(body, params=PARAMS, jit="out_idx=[2]", launch=ONE) if c in ("TL744", "TL892")] == found
+
+
+@pytest.mark.parametrize(
+    ("dtype", "flag", "settings", "found"),
+    [
+        ("float32", "", {}, ["TL794"]),
+        ("float32", "transpose_A=True, ", {}, ["TL794"]),
+        ("float32", "transpose_B=True, ", {}, []),
+        ("float16", "", {}, []),
+        ("float16", "transpose_A=True, ", {}, []),  # 1310: right on a 910B3
+        ("float32", "", {"options": Options(device="A5")}, []),
+        ("float32", "", {"jit": PTO}, []),
+    ],
+)
+def test_wide_products_that_are_not_transposed(
+    dtype: str, flag: str, settings: dict[str, object], found: list[str]
+) -> None:
+    body = _body((f"T.gemm_v0(l, r, c, {flag}init=True)",), 64, 64, 64).replace("float16", dtype)
+    given = {"params": PARAMS.replace("float16", dtype), "jit": "out_idx=[2]", "launch": CUBE, **settings}
+    assert [code for code in warnings(body, **given) if code == "TL794"] == found

@@ -68,6 +68,14 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "use `>> k` or `& (n - 1)`, or add a multiple of the divisor before dividing"),
     ("TL762", "integers-compared-as-floats", "error", "display-only",
      "compare in int32, or cast one side to a type of 16 bits or fewer"),
+    ("TL771", "read-below-the-tensor", "warning", "display-only",
+     "keep the offset at 0 or above, `tl.maximum(offset, 0)`, beside the mask"),
+    ("TL772", "both-arms-computed", "warning", "display-only",
+     "give the load the condition as its `mask`; keep the divisor from being 0 in lanes that are not chosen"),
+    ("TL773", "mask-of-bytes", "warning", "display-only",
+     "compare what is loaded: `flags != 0`"),
+    ("TL774", "other-without-mask", "warning", "display-only",
+     "leave `other` out, or give the load a `mask`"),
     ("TL780", "unordered-read", "error", "display-only",
      "write `T.set_flag` and `T.wait_flag`, cross-core flags or `T.barrier_all()` between the two"),
     ("TL781", "unordered-overwrite", "error", "display-only",
@@ -96,5 +104,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write the result to another tile, or use `T.serial`"),
     ("TL793", "overlapping-addresses", "error", "display-only",
      "give each tile 32-byte aligned memory of its own, or leave the addresses to memory planning"),
+    ("TL794", "wide-product-not-transposed", "warning", "display-only",
+     "load the right operand transposed, with `transpose_B=True`, or compute in float16 or bfloat16"),
 )
 # fmt: on

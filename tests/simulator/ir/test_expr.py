@@ -13,23 +13,10 @@ from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region, index
 from tl2npu.simulator.ir.evaluate import number
-from tl2npu.simulator.ir.expr import (
-    Binary,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    Var,
-    binary,
-    call,
-    cast,
-    free,
-    rebuild,
-    substitute,
-    walk,
-)
+from tl2npu.simulator.ir.expr import Binary, Cast, Const, Expr, Load, Var, binary, call, cast
 from tl2npu.simulator.ir.interval import interval
 from tl2npu.simulator.ir.linear import constant_difference, linear
+from tl2npu.simulator.ir.parts import free, rebuild, substitute, walk
 
 X, Y, Z = Var("x"), Var("y"), Var("z")
 VARIABLES = (X, Y, Z)

@@ -1,4 +1,4 @@
-"""TL741, TL857, TL858, TL870, TL872, TL894, TL898, TL899: shapes, memories and types of a product, its parts, fractals.
+"""TL741, TL794, TL857, TL858, TL870, TL872, TL894, TL898, TL899: shapes, memories, types and parts of products.
 
 Evidence: facts 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_24) and 3 (g8_row).
 """
@@ -37,6 +37,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_shapes(subject, stmt)
             yield from _check_sizes(subject, stmt)
             yield from _check_types(subject, stmt)
+            yield from _check_wide(subject, stmt)
             yield from _check_accumulator(subject, stmt)
             yield from _check_tail(subject, stmt)
         elif isinstance(stmt, Op) and stmt.op.kind is Kind.MMA:
@@ -104,7 +105,8 @@ def _check_shapes(subject: Subject, stmt: Op) -> Iterator[Finding]:
         extents[name] = sizes[::-1] if _is_true(stmt.args.get(f"transpose_{name}")) else sizes
         whole = extents_of(operand) if isinstance(operand, Operand) else None
         odd = [n for size in (whole or ())[:-2] for n in subject.numbers(size) if n not in (None, 1)]
-        if isinstance(operand, Operand) and whole is not None and (len(whole) < 2 or odd):
+        flat = whole is not None and len(whole) == 1 and None not in subject.numbers(whole[0])  # else: a shape by name
+        if isinstance(operand, Operand) and (flat or odd):
             why = f"a leading axis of {odd[0]} elements" if odd else "one axis"
             yield Finding("TL741", stmt.node, f"`{code(operand.node)}` has {why}, but a product takes matrices")
             return
@@ -226,6 +228,16 @@ def _check_types(subject: Subject, stmt: Op) -> Iterator[Finding]:
             text = f"K is {deep}: above {_K_STEP} gemm_v0 takes wrong slices of {name}"
             yield Finding("TL857", stmt.node, text)
             return
+
+
+def _check_wide(subject: Subject, stmt: Op) -> Iterator[Finding]:
+    """TL794: fractals of float32 are 16 by 8, and no instruction of A2 and A3 transposes them on their way to L0B."""
+    right = stmt.args.get("B")
+    if subject.target == "pto" or subject.options.device not in DEVICES or not isinstance(right, Operand):
+        return
+    if types_of(subject, right.buffer) == {"float32"} and not _is_true(stmt.args.get("transpose_B")):
+        text = f"`{right.buffer.name}` is float32 and not transposed: such products were NaN on an NPU"
+        yield Finding("TL794", stmt.node, text)
 
 
 def _check_tail(subject: Subject, stmt: Op) -> Iterator[Finding]:
