@@ -226,3 +226,17 @@ def test_a_column_that_is_one_burst(copy: str, expected: str) -> None:
     params = 'X: T.Tensor((256,), "float32"), Z: T.Tensor((256, 1), "float32"), W: T.Tensor((8, 32), "float32")'
     body = f'x = T.alloc_ub((2, 32, 1), "float32")\n{copy}\nT.tile.exp(x, x)\n'
     assert said(source(body, launch=PLAIN, params=params, jit="out_idx=[2]"), "TL700") == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("T.tile.reduce_sum_experiment(s, a, 2048)", ""),  # ReduceSum: one element
+        ("T.tile.reduce_sum_experiment(s, a, 2056)", "error"),
+        ("T.tile.abs_experiment(s, a, 2048)", "error"),
+        ("T.tile.cast(s, a, 'CAST_RINT', 2048)", "error"),
+    ],
+)
+def test_a_sum_of_many_is_one(call: str, expected: str) -> None:
+    text = source(TILES + 's = T.alloc_ub((8,), "float32")\n' + LOAD + f"{call}\n" + END, launch=PLAIN)
+    assert said(text, "TL789") == expected
