@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress"}
     | {"todo", "strategy", "speed"},
     "tile": {"dialects", "kernel"},
-    "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration"},
+    "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration", "suppress"},
     "languages": {"migration", "options", "results", "source", "triton"},
     "files": {"source"},
     "errors": set(),

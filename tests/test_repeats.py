@@ -13,11 +13,11 @@ from benchmarks.repeats import KINDS, Work, work_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CEILINGS = {  # the mean over the fixtures of a group, for each kernel
-    "gpu": (1.1, 0.1, 1.1, 11.5, 16.1, 37, 97, 0.5),
-    "workspace vid expert mma cube": (1.4, 0, 1.2, 6.9, 11.7, 8.4, 31.2, 1.3),
-    "npuir": (1, 0, 0.9, 7.6, 13.1, 22, 47.6, 1.1),
+    "gpu": (1.1, 0.1, 1.1, 11.5, 16.1, 37, 101, 0.5),
+    "workspace vid expert mma cube": (1.4, 0, 1.2, 6.9, 11.7, 8.4, 31.4, 1.3),
+    "npuir": (1, 0, 1.1, 7.6, 13.5, 22.3, 51, 1.1),
 }
-"""By group, in the order of :data:`KINDS`."""
+"""By group, in the order of :data:`KINDS`. They rose once: kernels that stay are checked, numbers have types."""
 
 
 @pytest.mark.parametrize("groups", CEILINGS)

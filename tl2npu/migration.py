@@ -149,8 +149,7 @@ class _File:
 
 def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
     """Go over a file until no kernel has to stay for another one's sake, and write down what came of it."""
-    original, suppressions = file.original, file.suppressions
-    left_out = _not_selected(file)
+    original, suppressions, left_out = file.original, file.suppressions, _not_selected(file)
     leave = {**leave, **dict.fromkeys(left_out, ())}
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
     crowded: dict[int, list[Diagnostic]] = {}
@@ -167,9 +166,9 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             break
         eager |= refused  # and once more, with their text and their calls as they were
         leave = {**leave, **torn}
-    kernels = [*done.kernels, *(kernel for kernel, _ in eager.values())]
+    kernels = [*done.kernels, *(kernel for kernel, _ in eager.values()), *file.unseen[0]]
     diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes), *file.unseen[1]]
-    kernels = sorted([*kernels, *file.unseen[0]], key=lambda kernel: kernel.line)
+    kernels.sort(key=lambda kernel: kernel.line)
     new, module = file.text, done.module
     if module is not original.module:
         module, unused = restored(file.across, module, file.path)
@@ -197,9 +196,8 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         if new != plain:
             ast.parse(new)
     diagnostics += not_importable(original, module, kernels, file.options.target)
-    diagnostics = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
-    diagnostics += unused_comments(suppressions)
-    diagnostics = [item for item in diagnostics if item.kernel not in left_out.values()]
+    heard = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
+    diagnostics = [d for d in (*heard, *unused_comments(suppressions)) if d.kernel not in left_out.values()]
     result = FileResult(
         file.path,
         file.text,
@@ -409,7 +407,7 @@ def _best_form(
     if outcome.disposition != "refused" or job is given:
         return outcome, job
     given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author
-    return replace(outcome, codes=tuple(sorted({note.code for note in given.notes}))), given
+    return _refused(given, outcome.line, outcome.source, outcome.reason), given
 
 
 def _best_of(

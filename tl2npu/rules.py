@@ -74,9 +74,9 @@ class RuleError(ValueError):
 class Example:
     """One example of a page.
 
-    ``after`` is the expected result of an edit, None for the other kinds. The ``text`` of a mended example is
-    the refused kernel with the edit that the help asks for. ``expected`` holds (1-based line of ``text``, code) for
-    each ``# expect:`` comment, ``line`` is the line of the fence in the page. ``beside``: names and texts of the files
+    ``after`` is the expected result of an edit, None for the other kinds. The ``text`` of a mended example is the
+    refused kernel with the edit that the help asks for. ``expected`` holds (1-based line of ``text``, code) for each
+    ``# expect:`` comment, ``line`` is the line of the fence in the page. ``beside``: names and texts of the files
     beside it.
     """
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tests.checks.support import ONE, SPLIT, errors, findings, kernel, source, warnings
+from tests.checks.support import ONE, PARAMS, SPLIT, errors, findings, kernel, source, warnings
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1, "int32": 4, "uint8": 1}
 
@@ -155,10 +155,10 @@ def test_halves_of_names() -> None:
 
 
 def test_names_of_types() -> None:
-    body = "x = T.alloc_ub((16, 16), dtype)\nT.copy(A[cid * 16, 0], x)"
-    assert errors(body, launch=ONE, args='dtype="float16"') == []
-    assert errors(body, launch=ONE, args='dtype="int8"') == ["TL700"]
-    (message,) = messages(body, launch=ONE, args="dtype")
+    body, params = "x = T.alloc_ub((16, 16), dtype)\nT.copy(A[cid * 16, 0], x)", PARAMS.replace('"float32"', "dtype", 1)
+    assert errors(body, launch=ONE, args='dtype="float16"', params=params) == []
+    assert errors(body, launch=ONE, args='dtype="int8"', params=params) == ["TL700"]
+    (message,) = messages(body, launch=ONE, args="dtype", params=params)
     assert message.startswith("`16` elements of `dtype` must be a multiple of 32 bytes: ")
     assert messages(body.replace("16, 16", "16, 32"), launch=ONE, args="dtype") == []
 

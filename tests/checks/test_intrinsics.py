@@ -120,10 +120,31 @@ def test_numbers_of_the_same_type(statement: str) -> None:
         ("s[i] = a[0, i] / (s[i] * 0.0 + 2.0)", False),
         ("s[i] = T.max(s[i] - s[i], s[i])", False),
         ("s[i] = (s[i] - s[i]) + s[i] * 2.0", False),
+        ("s[i] = 1 * s[i] + 2.0", False),
+        ("s[i] = 0.5 * s[i] + 2.0", True),
     ],
 )
 def test_values_are_simplified_first(statement: str, is_scalar: bool) -> None:
     assert bool(found(f"{VECTOR}for i in T.Parallel(64):\n    {statement}\n{EXP}", FLOAT)) == is_scalar
+
+
+@pytest.mark.parametrize(
+    ("value", "crashes"),
+    [
+        ("T.max(s[i], 0.0)", False),
+        ("T.max(s[i] + 0.0, 0)", False),
+        ("T.max(s[i] * 2.0, 0.0)", True),
+        ("T.max(s[i] * 2.0, s[i] - s[i])", True),
+        ("T.min(s[i], 0.0)", True),
+    ],
+)
+def test_a_maximum_with_a_number_is_relu_of_an_element_only(value: str, crashes: bool) -> None:
+    text = source(
+        f"{TILES}{LOAD}{VECTOR}for i in T.Parallel(64):\n    s[i] = {value}\n{REST}T.tile.exp(b, a)\n{STORE}",
+        params=FLOAT,
+        launch=ONE,
+    )
+    assert [f.code for f in findings(text) if f.code == "TL896"] == ["TL896"] * crashes
 
 
 @pytest.mark.parametrize(
@@ -140,6 +161,6 @@ def test_values_are_simplified_first(statement: str, is_scalar: bool) -> None:
     ],
 )
 def test_functions_of_single_values(body: str, count: int) -> None:
-    """"Unresolved call Op(tir.fabs)", but not of integers, of which it is a choice."""
+    """ "Unresolved call Op(tir.fabs)", but not of integers, of which it is a choice."""
     text = source(f"{TILES}{LOAD}{VECTOR}{body}{REST}T.tile.exp(b, a)\n{STORE}", params=FLOAT, launch=ONE)
     assert len([f for f in findings(text) if f.code == "TL897"]) == count

@@ -121,8 +121,9 @@ def test_loops_of_one_length_that_take_different_tiles() -> None:
 
 
 def test_stored_and_loaded_by_the_same_core() -> None:
-    again = "T.copy(x, O[cid * 32 + vid * 16, 0])\nT.copy(O[cid * 32 + vid * 16, 0], x)"
-    assert check(WRITE, READ, again) == ["TL849"]
+    store = "T.copy(x, O[cid * 32 + vid * 16, 0])"
+    assert check(WRITE, READ, f"{store}\nT.copy(O[cid * 32 + (1 - vid) * 16, 0], x)") == ["TL849"]
+    assert check(WRITE, READ, f"{store}\nT.copy(O[cid * 32 + vid * 16, 0], x)") == []  # AUTO_SYNC orders these
     in_place = "T.copy(O[cid * 32 + vid * 16, 0], x)\nT.tile.exp(x, x)\nT.copy(x, O[cid * 32 + vid * 16, 0])"
     assert check(WRITE, READ, in_place) == []
 

@@ -17,7 +17,7 @@ from tests.in_process import children_in_copies
 from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
 from tl2npu.codes import CODES
-from tl2npu.languages import migrate_source
+from tl2npu.languages import check_source, migrate_source
 from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Backend, Options
 from tl2npu.results import FileResult
@@ -58,6 +58,7 @@ OPTIONS = {
 SIZES = {"TL701", "TL720"}  # that examples leave to their callers
 FOR_NPUIR = {*range(401, 440), 453, 454}  # of which the examples are migrated with `--to npuir`
 NPUIR_CHECKS = range(460, 480)
+KEPT_TRITON = range(771, 780)  # what `check` says of Triton kernels that stay
 TRITON = ("triton", "a5")  # groups of pages whose kernels are Triton kernels
 # Pages whose help asks for no edit of the example, or for one that is not an edit of one kernel: why.
 WITHOUT_EDIT = {
@@ -138,6 +139,8 @@ def run_once(code: str, line: int) -> FileResult:
             return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
     if page.code in ON_A_DEVICE:
         return on_a_device(page, example)
+    if int(page.code[2:]) in KEPT_TRITON:
+        return check_source(example.text, path, Options())
     if page.group in TRITON:
         return migrate_source(example.text, path, options(page))
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS

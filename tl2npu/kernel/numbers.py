@@ -56,6 +56,11 @@ def is_zero(node: cst.BaseExpression) -> bool:
     return value_of(without_type(node)) == 0.0
 
 
+def is_one(node: cst.BaseExpression) -> bool:
+    """True for a plain 1, as :func:`is_zero`."""
+    return value_of(without_type(node)) == 1.0
+
+
 def without_type(node: cst.BaseExpression) -> cst.BaseExpression:
     """What ``T.float16(x)`` and ``T.cast(x, dtype)`` convert; any other expression itself."""
     if not isinstance(node, cst.Call) or not node.args or not isinstance(node.func, cst.Attribute):

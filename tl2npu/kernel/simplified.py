@@ -50,6 +50,12 @@ def loses_vector_form(statement: cst.CSTNode) -> bool:
     return not _has_elements(found) or _has_number_first(found)
 
 
+def simplified_value(statement: cst.CSTNode) -> cst.BaseExpression | None:
+    """What an assignment stores, simplified; None for another statement."""
+    value = assigned(statement)
+    return simplified(value) if value is not None else None
+
+
 def _has_elements(node: cst.BaseExpression) -> bool:
     return bool(nodes_of(node, cst.Subscript))
 

@@ -1,4 +1,4 @@
-"""Bytes of one element, by dtype as TileLang spells it."""
+"""Bytes of one element, by dtype as TileLang spells it, and which of them a load fills."""
 
 from __future__ import annotations
 
@@ -22,3 +22,6 @@ ITEM_SIZE: Mapping[str, int] = MappingProxyType(
     }
 )
 """A dtype that is missing here has an unknown size: no finding depends on it."""
+
+FILLED = frozenset({2, 4})
+"""Sizes of the types that ``Duplicate`` has: a load of less than a tile fills the rest (common.h:40-45)."""

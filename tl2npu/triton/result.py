@@ -16,6 +16,8 @@ from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, FileResult, KernelResult
 from tl2npu.source.notebook import is_notebook
+from tl2npu.suppress import Suppressions
+from tl2npu.triton.check import check
 from tl2npu.triton.host.source import parse
 from tl2npu.triton.migrate import Outcome, Translated, diagnostic, to_tilelang
 
@@ -120,12 +122,17 @@ def check_triton(result: FileResult, options: Options) -> FileResult:
     if result.error is not None or result.old_text is None:
         return result
     kernels, found = list(result.kernels), list(result.diagnostics)
-    file = parse(result.old_text)
+    file, suppressions = parse(result.old_text), Suppressions.of(result.old_text)
     for name, node in [*file.kernels.items(), *((node.name, node) for node in file.unread)]:
         if options.selects(result.path, name):
             kernels.append(KernelResult(name, node.lineno, "triton", "none", "unchanged", "Triton", ("TL501",)))
-            said = diagnostic("TL501", node.lineno, f"`{name}` is a Triton kernel, which has not been checked", name)
+            mine = list(check(file, name, options)) if name in file.kernels else []
+            found += [item for item in mine if not suppressions.covers(item.line, item.code)]
+            text = f"`{name}` is a Triton kernel: checked are its masks and launches, not what it computes"
+            said = diagnostic("TL501", node.lineno, text, name)
             found.append(replace(said, help="translate it with `tl2npu migrate`"))
+    unused = {(line, f"{code} is not reported here") for line, code in suppressions.unused()}
+    found = [item for item in found if item.code != "TL904" or (item.line, item.message) in unused]
     return _sorted(result, kernels, found)
 
 

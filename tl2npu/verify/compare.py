@@ -20,7 +20,8 @@ import numpy as np
 
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import GLOBAL, Buffer, Region
-from tl2npu.simulator.ir.expr import Call, walk
+from tl2npu.simulator.ir.expr import Call
+from tl2npu.simulator.ir.parts import walk
 from tl2npu.simulator.ir.stmt import Op, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.uses import loads, values

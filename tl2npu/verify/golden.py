@@ -14,7 +14,8 @@ import numpy as np
 
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
-from tl2npu.simulator.ir.expr import Cast, Expr, Load, Var, walk
+from tl2npu.simulator.ir.expr import Cast, Expr, Load, Var
+from tl2npu.simulator.ir.parts import walk
 from tl2npu.simulator.ir.stmt import Kernel
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.uses import values

@@ -7,7 +7,8 @@ from typing import Any
 
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region
-from tl2npu.simulator.ir.expr import Binary, Const, Load, Var, walk
+from tl2npu.simulator.ir.expr import Binary, Const, Load, Var
+from tl2npu.simulator.ir.parts import walk
 from tl2npu.simulator.ir.stmt import For, Kernel, Let, Op, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.uses import values

@@ -448,16 +448,16 @@ def test_pairs_of_stores_in_both_arms_are_choices() -> None:
     new = lines(
         """
         y = T.alloc_fragment((32, 16), "float32")
-        v = T.alloc_fragment((32, 16), "float32")
+        u = T.alloc_fragment((32, 16), "float32")
         for i, j in T.Parallel(32, 16):
             if i < 20 and j < 11:
                 y[i, j] = x[i, j]
-                v[i, j] = z[i, j]
+                u[i, j] = z[i, j]
             else:
                 y[i, j] = 0.0
-                v[i, j] = 1.0
+                u[i, j] = 1.0
         for i, j in T.Parallel(32, 16):
-            o[i, j] = y[i, j] + v[i, j]
+            o[i, j] = y[i, j] + u[i, j]
         """
     )
     assert sum("T.tile.select" in line for line in new) == 4
@@ -637,3 +637,21 @@ def test_a_number_that_changes_nothing_is_left_out(value: str) -> None:
     )
     new = agree(text, {"X": np.arange(16, dtype=np.int32), "Y": np.zeros((16, 8), np.int32)})
     assert "t[i, j] = r[i]\n" in new
+
+
+@pytest.mark.parametrize("column", [0, 8, 31])
+def test_a_column_of_a_plane_is_no_row(column: int) -> None:
+    """A vector instruction takes what lies behind the first element."""
+    body = f"""
+    p = T.alloc_shared((2, 4, 32), "float32")
+    q = T.alloc_fragment((2, 4, 32), "float32")
+    T.copy(A[bx * 2, 0, 0], p)
+    for h, i, j in T.Parallel(2, 4, 32):
+        q[h, i, j] = 0.5 + p[h, i, {column}]
+    T.copy(q, O[bx * 2, 0, 0])
+    """
+    params = 'A: T.Tensor((4, 4, 32), "float32"), O: T.Tensor((4, 4, 32), "float32")'
+    given = np.random.default_rng(4).standard_normal((4, 4, 32)).astype(np.float32)
+    new = agree(gpu_file(params, body), {"A": given})
+    found = run(new, {"A": given})["O"]
+    np.testing.assert_allclose(found, np.broadcast_to(given[:, :, [column]] + 0.5, given.shape), rtol=1e-6)

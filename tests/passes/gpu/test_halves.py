@@ -25,7 +25,7 @@ def inputs() -> np.ndarray:
     """Halves of all magnitudes, 0, the largest, the smallest, and a few whole numbers."""
     rng = np.random.default_rng(3)
     many = rng.choice((-1.0, 1.0), SHAPE) * np.exp2(rng.uniform(-14, 11, SHAPE))
-    many[0, :8] = 0.0, 2.0**-24, 65504.0, -65504.0, 1.0, 2.0, -1.0, 0.5
+    many[0, :9] = 0.0, 2.0**-24, 65504.0, -65504.0, 1.0, 2.0, -1.0, 0.5, 0.1
     return many.astype(np.float16)
 
 
@@ -77,10 +77,15 @@ SEVERAL = [
     ("y[i, j] = x[i, j] / 50000.0", lambda x: x / F(50000)),
     ("y[i, j] = x[i, j] / (T.abs(x[i, j]) + 1e-8)", lambda x: x / (np.abs(x) + F(1e-8))),
     ("v = x[i, j] * 0.1\ny[i, j] = v * v + v", lambda x: x * F(0.1) * (x * F(0.1)) + x * F(0.1)),
-    ("y[i, j] = T.if_then_else(x[i, j] > 0.1, x[i, j] * 0.5 + 0.1, 0.0)",
-     lambda x: np.where(x > F(0.1), x * F(0.5) + F(0.1), F(0))),
-    ("y[i, j] = T.cast(x[i, j] * 0.3 + 1.0, \"float16\") * x[i, j]",
-     lambda x: (x * F(0.3) + F(1)).astype(np.float16).astype(F) * x),
+    (
+        "y[i, j] = T.if_then_else(x[i, j] > 0.1, x[i, j] * 0.5 + 0.1, 0.0)",
+        lambda x: np.where(x > F(0.1), x * F(0.5) + F(0.1), F(0)),
+    ),
+    ("y[i, j] = T.if_then_else(x[i, j] >= 0.1, x[i, j], 0.0)", lambda x: np.where(x >= F(0.1), x, F(0))),
+    (
+        'y[i, j] = T.cast(x[i, j] * 0.3 + 1.0, "float16") * x[i, j]',
+        lambda x: (x * F(0.3) + F(1)).astype(np.float16).astype(F) * x,
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Python numbers beside elements of integer types, as TVM has them: an int32 of its own, that widens and is widened."""
+"""Python numbers beside elements of integer types that do not have them, as TVM sees them: an int32 beside a uint8."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def made(dtype: str, statement: str, value: int = 3) -> int:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS[:4])
-def test_arithmetic_has_32_bits_and_is_cut_when_it_is_stored(dtype: str) -> None:
+def test_a_number_that_the_type_lacks_makes_32_bits_of_it(dtype: str) -> None:
     def cut(value: int) -> int:
         return int(np.array(value).astype(dtype))
 
@@ -50,7 +50,6 @@ def test_arithmetic_has_32_bits_and_is_cut_when_it_is_stored(dtype: str) -> None
         "T.max(t[i, j], -1)": 3,
         "T.min(t[i, j], 400)": 3,
         "T.if_then_else(t[i, j] > -1, 1, 2)": 1,
-        "T.if_then_else(t[i, j] - 4 < 0, 1, 2)": 1,
         "T.if_then_else(t[i, j] == 259, 1, 2)": 2,
         "T.if_then_else(t[i, j] > 5, 1, -1)": -1,
     }.items():

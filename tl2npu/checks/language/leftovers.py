@@ -7,6 +7,7 @@ Evidence: facts 4 (g4_gemm, g4_clear, g4_exp2, g4_atomic, g8_callext, g8_cumsum,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import dropwhile
 
 import libcst as cst
 
@@ -18,6 +19,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.element_types import is_float
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Op, Scalar, Store
+from tl2npu.kernel.symbolic import const
 from tl2npu.source.tree import calls_in
 
 _PREFIX = "tilelang.language."
@@ -87,9 +89,15 @@ def _check_ranges(subject: Subject, stmt: Op) -> Iterator[Finding]:
     for _, operand in stmt.operands:
         if subject.is_split and is_half(operand):
             continue  # the rows of one vector core: judged with the split
-        sizes = zip(operand.dims or (), operand.buffer.shape, strict=False)
+        sizes = [*zip(operand.dims or (), operand.buffer.shape, strict=False)]
+        gaps = dropwhile(lambda one: one[0].is_point, sizes)  # a column is no row: the elements behind its first one
+        if any(dim.is_point and size != const(1) for dim, size in gaps):
+            text = f"T.{stmt.op.name} takes the elements that lie behind the first one of `{code(operand.node)}`"
+            yield Finding("TL897", stmt.node, text)
+            return
         ranges = [(dim, size) for dim, size in sizes if not dim.is_point]
-        if len(ranges) > 1 and any(not dim.lo.is_zero or dim.extent != size for dim, size in ranges):
+        rows = 0 if subject.is_split and len(ranges) > 1 else 1  # with two cores each would take its own first rows
+        if any(not dim.lo.is_zero or dim.extent != size for dim, size in ranges[rows:]):
             text = f"T.{stmt.op.name} supports whole rows or a part of one row, not `{code(operand.node)}`"
             yield Finding("TL897", stmt.node, text)
             return

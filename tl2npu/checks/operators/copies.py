@@ -9,11 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import writes
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.memory.ub_copies import sides
-from tl2npu.kernel.model import Copy, Memory, Op, Operand
+from tl2npu.kernel.model import Copy, Memory, Op, Operand, Scalar, Stmt
+from tl2npu.kernel.simplified import literal
+from tl2npu.kernel.sizes import FILLED, ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, const, product, var
 
 _EVEN = 64
@@ -132,6 +138,36 @@ def _late(subject: Subject, copy: Copy) -> Iterator[Finding]:
         yield Finding("TL741", copy.node, f"{text}: the compiler makes it a constant of the program")
     elif late and loads and not late[-1].lo.is_zero:
         yield Finding("TL741", copy.node, f"{text}: the copy fills rows behind the tile")
+    elif late and loads and _overwrites(subject, copy):
+        yield Finding("TL741", copy.node, f"{text}: the copy overwrites the rows behind it, which have a value")
+
+
+def _overwrites(subject: Subject, copy: Copy) -> bool:
+    """Whether a load of some rows of a tile replaces what a statement above stored behind them by ``pad_value``.
+
+    ``copy_gm_to_ub`` has all rows of the tile where they are no constant (src/op/ascend.cc, ``compute_blocklen``), and
+    fills it before it loads less, with types that ``Duplicate`` has.
+    """
+    tile, pad = copy.dst.buffer, copy.options.get("pad_value")
+    if ITEM_SIZE.get(tile.dtype) not in FILLED:
+        return False
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if stmt is copy:
+            break
+        if any(operand.buffer is tile for operand in writes(stmt)) and not _is_alike(stmt, pad):
+            return True
+    return False
+
+
+def _is_alike(stmt: Stmt, pad: Scalar | None) -> bool:
+    """A load, too, or a fill with the number that the load fills with."""
+    if not isinstance(stmt, Op) or stmt.op.kind is not Kind.FILL:
+        return isinstance(stmt, Copy) and stmt.src.buffer.memory is Memory.GM
+    value = stmt.args.get("value")
+    sides = [side.node if isinstance(side, Scalar) else cst.Integer("0") for side in (value, pad)]
+    numbers = [literal(side) for side in sides]
+    return code(sides[0]) == code(sides[1]) or (None not in numbers and numbers[0] == numbers[1])
 
 
 def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:

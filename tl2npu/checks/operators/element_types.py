@@ -44,7 +44,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
     """``GetTypeLen`` of ``src/target/codegen_ascend_pto.cc`` knows no elements of 64 bits."""
-    if stmt.buffer.is_tile and element_types.known(stmt.buffer.dtype) == "float64":
+    if stmt.buffer.is_tile and "float64" in types_of(subject, stmt.buffer):
         yield Finding("TL710", stmt.node, f"`{stmt.buffer.name}` is float64, which the NPU cannot even copy")
     if subject.target == "pto" and stmt.buffer.memory is Memory.UB and stmt.buffer.dtype in ("int64", "uint64"):
         text = f"`{stmt.buffer.name}` is {stmt.buffer.dtype}, of which target pto has no tiles"

@@ -12,12 +12,11 @@ from collections.abc import Iterator
 
 from tl2npu.checks.operators import parallel_copies
 from tl2npu.checks.operators.expr import Expr
-from tl2npu.checks.operators.vector_form import ParallelStore, all_broadcast, nest_of, parallel_stores
+from tl2npu.checks.operators.vector_form import ParallelStore, all_broadcast, is_relu, nest_of, parallel_stores
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.functions import ASCEND_LOOPS, FUNCTIONS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Operand, Range
-from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.symbolic import const
 
 _CONDITIONALS = ("if_then_else", "Select")
@@ -88,20 +87,22 @@ def _check_intrinsics(store: ParallelStore) -> Iterator[Finding]:
         elif part.kind == "call" and part.name in ASCEND_LOOPS and part.args and part.args[0].kind != "load":
             shown = code(part.args[0].node)
             yield Finding("TL896", node, f"T.{part.name} takes a buffer element in T.Parallel, not `{shown}`")
-        elif part.kind == "call" and part.name in _CRASHING and _crashes(part, store):
-            yield Finding("TL896", node, f"`{code(part.node)}` crashes the compiler: use T.tile.{part.name}")
         elif part.kind == "binary" and part.name in ("&", "|") and any(not arg.loads for arg in part.args):
             yield Finding("TL896", node, f"`{code(part.node)}` crashes the compiler")
         else:
             continue
         return
+    for part in store.simple.walk():
+        if part.kind == "call" and part.name in _CRASHING and _crashes(part, store):
+            shown = code(part.node) if code(part.node) in code(node) else code(node)  # it may be simplified
+            yield Finding("TL896", node, f"`{shown}` crashes the compiler: use T.tile.{part.name}")
+            return
 
 
 def _crashes(part: Expr, store: ParallelStore) -> bool:
     """``max(a, 0.0)`` is relu; another number, or a vector of one value per row, has no instruction."""
-    scalars = [arg for arg in part.args if not arg.loads]
-    if scalars:
-        return part.name == "min" or not all(is_zero(arg.node) for arg in scalars)
+    if any(not arg.loads for arg in part.args):
+        return not is_relu(part)
     if store.outer is None:
         return False
     spans = [(arg.depends_on(store.outer), arg.depends_on(store.inner)) for arg in part.args]

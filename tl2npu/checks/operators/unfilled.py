@@ -7,20 +7,21 @@ each row is padded, and nothing else. A GPU loads zeros. Target pto has code of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from tl2npu.checks.operators.row_flow import RowFlow
 from tl2npu.checks.operators.samples import Sampler
 from tl2npu.checks.operators.starts import Move, clamped_axes, extents_of, moves
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Memory
-from tl2npu.kernel.sizes import ITEM_SIZE
-
-_FILLED = (2, 4)
+from tl2npu.kernel.sizes import FILLED, ITEM_SIZE
+from tl2npu.kernel.symbolic import Sym, const
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """One finding for each load that ends with its tensor in a known call; columns stop a kernel, rows are told."""
+    """One finding for each load that ends with its tensor in a known call; columns stop a kernel, and
+    so do rows that come into a result; others are told."""
     if subject.target == "pto":
         return
     sampler = Sampler(subject)
@@ -29,24 +30,49 @@ def check(subject: Subject) -> Iterator[Finding]:
         stmt = move.placed.stmt
         if not isinstance(stmt, Copy) or stmt.dst is not move.inner:
             continue
-        if tile.memory is not Memory.UB or size is None or size in _FILLED:
+        if tile.memory is not Memory.UB or size is None or size in FILLED:
             continue
         if (found := _rest(sampler, move)) is not None:
             yield found
 
 
 def _rest(sampler: Sampler, move: Move) -> Finding | None:
-    place, last = sampler.place(move.placed), len(move.outer.buffer.shape) - 1
-    extents, dims = extents_of(move), move.outer.dims or ()
-    for axis in sorted(clamped_axes(extents), reverse=True):
-        extent = extents[axis]
-        goal = move.outer.buffer.shape[axis] - (dims[axis].lo + extent if dims else extent)
-        if place.bounds.is_not_negative(goal):
+    last = len(move.outer.buffer.shape) - 1
+    for axis in sorted(clamped_axes(extents_of(move)), reverse=True):
+        goal = _goal(move, axis)
+        if sampler.place(move.placed).bounds.is_not_negative(goal):
             continue
         for known in sampler.calls(move.placed, sampler.subject.values):
             where = sampler.find(move.placed, goal, known)
             if where is not None:
                 text = f"`{code(move.outer.node)}` ends with `{move.outer.buffer.name}`{where}: an NPU fills the rest"
                 text += f" of a tile with zeros for 16-bit and 32-bit types only, not for {move.inner.buffer.dtype}"
-                return Finding("TL873", move.placed.stmt.node, text, None if axis == last else "warning")
+                used = axis == last or _are_used(sampler, move, axis, known)
+                return Finding("TL873", move.placed.stmt.node, text, None if used else "warning")
     return None
+
+
+def _goal(move: Move, axis: int) -> Sym:
+    """Negative where the region goes on behind the end of its tensor."""
+    low = move.outer.dims[axis].lo if move.outer.dims else const(0)
+    return move.outer.buffer.shape[axis] - low - extents_of(move)[axis]
+
+
+def _are_used(sampler: Sampler, load: Move, axis: int, known: Mapping[str, int]) -> bool:
+    """Whether rows behind the end certainly come into a result: one sums rows, or stores more than there are."""
+    tile = load.inner.buffer
+    row = axis - len(load.outer.buffer.shape) + len(tile.shape)
+    if row < 0:
+        return False
+    flow = RowFlow.of(sampler.subject, tile, row)
+    if flow.mixed:
+        return True
+    for move in moves(sampler.subject):
+        stored = move.inner
+        if not isinstance(move.placed.stmt, Copy) or move.placed.stmt.src is not stored or move.placed.conditions:
+            continue
+        ahead = len(move.outer.buffer.shape) - len(stored.buffer.shape)
+        rows = [ahead + place for buffer, place in flow.places if buffer is stored.buffer and stored.is_whole]
+        if any(row >= 0 and sampler.find(move.placed, _goal(move, row), known) is None for row in rows):
+            return True
+    return False

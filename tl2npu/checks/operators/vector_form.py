@@ -12,12 +12,12 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
-from tl2npu.checks.operators.expr import Expr, value_of
+from tl2npu.checks.operators.expr import Expr, expression, value_of
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
 from tl2npu.kernel.named_types import named_floats, named_types, product_types
-from tl2npu.kernel.numbers import is_float
-from tl2npu.kernel.simplified import loses_vector_form
+from tl2npu.kernel.numbers import is_float, is_zero
+from tl2npu.kernel.simplified import simplified_value
 
 Form = Literal["vector", "rows", "scalar"]
 
@@ -31,7 +31,7 @@ _TWO = ("max", "min", "bitwise_and", "bitwise_or", "shift_left", "shift_right")
 class ParallelStore:
     """A store in a ``T.Parallel`` nest: ``outer`` is the row range of a 2-D nest, ``inner`` the other one.
 
-    ``wide``: a Python float beside elements, a float32.
+    ``simple``: the value as the compiler simplifies it. ``wide``: a Python float beside elements, a float32.
     """
 
     placed: Placed
@@ -41,7 +41,8 @@ class ParallelStore:
     inner: Range
     value: Expr
     form: Form
-    wide: Expr | None = None
+    simple: Expr
+    wide: Expr | None
 
 
 def parallel_stores(subject: Subject) -> Iterator[ParallelStore]:
@@ -65,10 +66,13 @@ def parallel_store(subject: Subject, placed: Placed) -> ParallelStore | None:
     ranges = tuple(item for loop in nest for item in loop.ranges)
     if not nest or not ranges or not isinstance(stmt, Store):
         return None
-    value = value_of(stmt, subject.located.evaluator)
+    value = simple = value_of(stmt, subject.located.evaluator)
+    node = simplified_value(stmt.node)
+    if node is not None and node is not value.node:
+        simple = expression(node, stmt.env, subject.located.evaluator)
     outer = ranges[-2] if len(ranges) > 1 else None
     wide = _wide(value, _floats(subject))
-    found = ParallelStore(placed, stmt, nest, outer, ranges[-1], value, "vector", wide)
+    found = ParallelStore(placed, stmt, nest, outer, ranges[-1], value, "vector", simple, wide)
     return for_types(found, _sums(subject))
 
 
@@ -97,17 +101,17 @@ def narrow_type(found: ParallelStore, words: Mapping[str, str]) -> str:
 
 def _wide(value: Expr, floats: Collection[str]) -> Expr | None:
     """A Python float beside elements; None if there is none."""
-    if value.kind not in ("binary", "call") or value.name in ("cast", "Cast", "astype"):
+    if value.kind not in ("binary", "unary", "call") or value.name in ("cast", "Cast", "astype"):
         return None
     numbers = (arg for arg in value.args if arg.kind == "number" and is_float(arg.node, floats))
     return next(numbers, None) or next(filter(None, (_wide(arg, floats) for arg in value.args)), None)
 
 
 def _form(found: ParallelStore, words: Mapping[str, str]) -> Form:
-    store, value, outer, inner = found.store, found.value, found.outer, found.inner
+    store, value, outer, inner = found.store, found.simple, found.outer, found.inner
     if not all(_only_stores(loop.body, found.nest) for loop in found.nest):
         return "scalar"
-    if loses_vector_form(store.node) or not value.loads or narrow_type(found, words):
+    if not value.loads or narrow_type(found, words):
         return "scalar"
     if not _vectorises(value, store.target, (outer, inner), words):
         return "scalar"
@@ -141,7 +145,16 @@ def _vectorises(value: Expr, target: Operand, items: tuple[Range | None, Range],
             return False
         if part.kind == "binary" and (part.name in ("//", "%", "^", "**", "?") or not part.args[0].loads):
             return False  # integer division; a number on the left
+        if part.kind == "call" and part.name in ("max", "min") and not part.args[0].loads and not is_relu(part):
+            return False
     return len({one_name(words.get(name, name)) for name in types_of(value, target)}) == 1
+
+
+def is_relu(part: Expr) -> bool:
+    """True for the maximum of an element and 0."""
+    return part.name == "max" and any(
+        is_zero(zero.node) and one.kind == "load" for zero, one in (part.args[:2], part.args[1::-1])
+    )
 
 
 def types_of(value: Expr, target: Operand) -> set[str]:

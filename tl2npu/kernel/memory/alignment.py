@@ -161,8 +161,8 @@ def is_aligned(
     rest = Sym.of({monomial: factor % lanes for monomial, factor in count.terms if factor % lanes})
     if rest.is_zero:
         return Verdict(True)
-    if count.constant is not None and size is not None:
-        return Verdict(False, count.constant * size)
+    if rest.constant is not None and size is not None:
+        return Verdict(False, (rest.constant if count.constant is None else count.constant) * size)
     found = _over_the_loops(rest, lanes, values, around) if size is not None else None
     if found is not None and size is not None:
         return Verdict(False, found * size) if found else Verdict(True)

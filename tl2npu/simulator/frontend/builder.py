@@ -13,7 +13,8 @@ from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.frontend.reducers import contribution_of
 from tl2npu.simulator.ir import buffer as buffers
 from tl2npu.simulator.ir.buffer import Buffer, Region, index
-from tl2npu.simulator.ir.expr import Expr, Load, Var, cast, plain, walk
+from tl2npu.simulator.ir.expr import Expr, Load, Var, cast, plain
+from tl2npu.simulator.ir.parts import walk
 from tl2npu.simulator.ir.stmt import Alloc, Kernel, Launch, Let, Op, Site, Stmt, Store
 
 

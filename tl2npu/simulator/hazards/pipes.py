@@ -14,7 +14,7 @@ from tl2npu.dialects.ascend import OPERATORS
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Load
-from tl2npu.simulator.ir.expr import walk as parts
+from tl2npu.simulator.ir.parts import walk as parts
 from tl2npu.simulator.ir.stmt import Op, Site, Stmt, Store
 from tl2npu.simulator.operators.registry import NPUIR, meaning
 

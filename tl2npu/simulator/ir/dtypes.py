@@ -1,13 +1,14 @@
 """Names of element types: their NumPy types, sizes and promotion.
 
 Promotion is TVM's (``BinaryOpMatchTypes`` in src/tir/op/op.cc): floats win over integers, more bits over fewer. A
-Python integer is an int32. A Python float takes the type of its partner, where TVM has a float32: what differs is how
-often a chain of float16 operations is rounded.
+Python number takes the type of its partner, as in some versions of TVM, if that has it. For others it is an int32 or a
+float32: ``x * 2.0`` of float16 is then computed in float32.
 """
 
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -84,6 +85,24 @@ def limits(name: str) -> tuple[int, int]:
     """The least and the greatest number of an integer type."""
     signed = not name.startswith("u")
     return (-(1 << bits(name) - 1) if signed else 0), (1 << bits(name) - signed) - 1
+
+
+def holds(name: str, value: int) -> bool:
+    """Whether an integer type has this number."""
+    least, most = limits(name)
+    return least <= value <= most
+
+
+def whole(value: Any, name: str) -> Any:
+    """A constant of a type that is none of floats. Raises ValueError where that does not have it, as TVM does."""
+    if name == "bool":
+        return bool(value)
+    found = int(value)
+    if found < 0 and name.startswith("u"):
+        raise ValueError(f"cannot make uint from negative value {found}")
+    if not holds(name, found):
+        raise ValueError(f"Literal value {found} exceeds {'maximum' if found > 0 else 'minimum'} of {name}")
+    return found
 
 
 def is_float(name: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Union
 
@@ -274,7 +274,7 @@ def cast(dtype: str, value: Value) -> Value:
     dtype = dtypes.canonical(dtype)
     value = plain(value)
     if not isinstance(value, Expr):
-        return Const(float(value) if dtypes.is_float(dtype) else _whole(value, dtype), dtype)
+        return Const(float(value) if dtypes.is_float(dtype) else dtypes.whole(value, dtype), dtype)
     if value.dtype == dtype:
         return value
     if isinstance(value, Const) and not (dtypes.is_float(value.dtype) and math.isnan(value.value)):
@@ -282,21 +282,8 @@ def cast(dtype: str, value: Value) -> Value:
         if dtypes.is_float(dtype):
             return Const(float(number), dtype)
         if math.isfinite(float(number)):
-            return Const(_whole(float(number) if dtypes.is_float(value.dtype) else value.value, dtype), dtype)
+            return Const(dtypes.whole(float(number) if dtypes.is_float(value.dtype) else value.value, dtype), dtype)
     return Cast(value, dtype)
-
-
-def _whole(value: Any, dtype: str) -> Any:
-    """A whole number as a constant of the type. Raises ValueError where there is none, as TVM does."""
-    if dtype == "bool":
-        return bool(value)
-    whole = int(value)
-    least, most = dtypes.limits(dtype)
-    if whole < 0 and not least:
-        raise ValueError(f"cannot make uint from negative value {whole}")
-    if not least <= whole <= most:
-        raise ValueError(f"Literal value {whole} exceeds {'maximum' if whole > 0 else 'minimum'} of {dtype}")
-    return whole
 
 
 def match(left: Value, right: Value) -> tuple[Value, Value, str]:
@@ -309,11 +296,14 @@ def match(left: Value, right: Value) -> tuple[Value, Value, str]:
     if isinstance(number, float) and dtypes.promote(dtype, "float32") != dtype:  # a Python float is a float32
         dtype = "float32"
         return cast(dtype, left), cast(dtype, right), dtype
-    if dtypes.is_float(dtype) or isinstance(number, bool):
-        return left, right, dtype
-    dtype = dtypes.promote(dtype, dtype_of(number))
-    whole = _whole(number, dtype)
-    return (cast(dtype, left), whole, dtype) if symbolic is left else (whole, cast(dtype, right), dtype)
+    if dtype == "bool" and not isinstance(number, bool):
+        dtype = "int32"
+        return cast(dtype, left), cast(dtype, right), dtype
+    if dtypes.is_integer(dtype) and not dtypes.holds(dtype, int(number)):
+        dtype = dtypes.promote(dtype, dtype_of(number))
+        whole = dtypes.whole(number, dtype)
+        return (cast(dtype, left), whole, dtype) if symbolic is left else (whole, cast(dtype, right), dtype)
+    return left, right, dtype
 
 
 _NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1, "//": 1}
@@ -470,59 +460,3 @@ def _quotient(left: int, right: int) -> int:
     """Rounded towards zero."""
     whole = abs(left) // abs(right)
     return whole if (left < 0) == (right < 0) else -whole
-
-
-def walk(value: Any) -> Iterator[Expr]:
-    """The expression and all in it, parents first. Things that are no expressions are skipped."""
-    if not isinstance(value, Expr):
-        return
-    yield value
-    if isinstance(value, Binary):
-        children: tuple[Any, ...] = (value.left, value.right)
-    elif isinstance(value, (Unary, Cast)):
-        children = (value.value,)
-    elif isinstance(value, Call):
-        children = value.args
-    elif isinstance(value, Load):
-        children = value.indices
-    else:
-        return
-    for child in children:
-        yield from walk(child)
-
-
-def rebuild(value: Any, change: Callable[[Expr], Any]) -> Any:
-    """The expression with ``change`` applied to all parts, children first; ``change`` gives its argument to keep it."""
-    if not isinstance(value, Expr):
-        return value
-    if isinstance(value, Binary):
-        left, right = rebuild(value.left, change), rebuild(value.right, change)
-        if left is not value.left or right is not value.right:
-            value = binary(value.op, left, right)
-    elif isinstance(value, Unary):
-        inner = rebuild(value.value, change)
-        if inner is not value.value:
-            value = Unary(value.op, inner, value.dtype)
-    elif isinstance(value, Cast):
-        inner = rebuild(value.value, change)
-        if inner is not value.value:
-            value = cast(value.dtype, inner)
-    elif isinstance(value, Call):
-        args = tuple(rebuild(a, change) for a in value.args)
-        if any(a is not b for a, b in zip(args, value.args, strict=True)):
-            value = Call(value.name, args, value.dtype)
-    elif isinstance(value, Load):
-        indices = tuple(rebuild(i, change) for i in value.indices)
-        if any(a is not b for a, b in zip(indices, value.indices, strict=True)):
-            value = Load(value.buffer, indices)
-    return change(value) if isinstance(value, Expr) else value
-
-
-def substitute(value: Any, values: dict[Var, Any]) -> Any:
-    """The expression with variables replaced."""
-    return rebuild(value, lambda e: values.get(e, e) if isinstance(e, Var) else e)
-
-
-def free(value: Any) -> set[Var]:
-    """The variables that occur in an expression."""
-    return {e for e in walk(value) if isinstance(e, Var)}

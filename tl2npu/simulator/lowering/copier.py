@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tl2npu.simulator.ir.buffer import Buffer, Region
-from tl2npu.simulator.ir.expr import Call, Expr, Load, Var, rebuild
+from tl2npu.simulator.ir.expr import Call, Expr, Load, Var
+from tl2npu.simulator.ir.parts import rebuild
 from tl2npu.simulator.ir.stmt import Alloc, For, If, Let, Op, Parallel, Scope, Stmt, Store, While
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region, product
-from tl2npu.simulator.ir.expr import Binary, Call, Load, Value, Var, binary, free, rebuild, walk
+from tl2npu.simulator.ir.expr import Binary, Call, Load, Value, Var, binary
+from tl2npu.simulator.ir.parts import free, rebuild, walk
 from tl2npu.simulator.ir.stmt import Alloc, For, Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tl2npu.dialects import element_types
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer, Region
-from tl2npu.simulator.ir.expr import Binary, Call, Expr, Load, walk
+from tl2npu.simulator.ir.expr import Binary, Call, Expr, Load
+from tl2npu.simulator.ir.parts import walk
 from tl2npu.simulator.ir.stmt import Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from tl2npu.dialects.ascend import OPERATORS
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
-from tl2npu.simulator.ir.expr import Value, Var, binary, substitute
+from tl2npu.simulator.ir.expr import Value, Var, binary
+from tl2npu.simulator.ir.parts import substitute
 from tl2npu.simulator.ir.stmt import For, If, Launch, Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms

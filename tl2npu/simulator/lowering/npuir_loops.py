@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from tl2npu.simulator.ir import dtypes
-from tl2npu.simulator.ir.expr import Call, Cast, Expr, Load, Var, free, rebuild, walk
+from tl2npu.simulator.ir.expr import Call, Cast, Expr, Load, Var
+from tl2npu.simulator.ir.parts import free, rebuild, walk
 from tl2npu.simulator.ir.stmt import Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.copier import Copier

@@ -7,7 +7,8 @@ that moves with the row only). ``scalar``: a loop over the elements.
 from __future__ import annotations
 
 from tl2npu.simulator.ir import dtypes
-from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Value, Var, free, walk
+from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Value, Var
+from tl2npu.simulator.ir.parts import free, walk
 from tl2npu.simulator.ir.stmt import Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tl2npu.simulator.ir.buffer import Buffer, Region
-from tl2npu.simulator.ir.expr import Expr, Load, Var, free, walk
+from tl2npu.simulator.ir.expr import Expr, Load, Var
+from tl2npu.simulator.ir.parts import free, walk
 from tl2npu.simulator.ir.stmt import For, If, Let, Op, Parallel, Stmt, Store, While
 
 

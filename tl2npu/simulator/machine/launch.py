@@ -13,7 +13,8 @@ import numpy as np
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.evaluate import number
-from tl2npu.simulator.ir.expr import Expr, Var, substitute
+from tl2npu.simulator.ir.expr import Expr, Var
+from tl2npu.simulator.ir.parts import substitute
 from tl2npu.simulator.ir.stmt import Alloc, Launch, Op, Site, Stmt
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.program import Program

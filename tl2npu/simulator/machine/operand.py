@@ -12,7 +12,10 @@ from tl2npu.simulator.machine.access import Access, Index
 
 @dataclass(frozen=True)
 class Operand:
-    """``starts`` of all axes; ``extents`` None for a start index. ``memory`` and ``dtype`` as declared."""
+    """``starts`` of all axes; ``extents`` None for a start index. ``memory`` and ``dtype`` as declared.
+
+    ``late``: how many rows a region has is known while the kernel runs only.
+    """
 
     access: Access
     number: int
@@ -22,6 +25,7 @@ class Operand:
     memory: str
     dtype: str
     site: int
+    late: bool = False
 
     @property
     def name(self) -> str:

@@ -10,7 +10,8 @@ import numpy as np
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.evaluate import number
-from tl2npu.simulator.ir.expr import Expr, Var, free, substitute
+from tl2npu.simulator.ir.expr import Expr, Var
+from tl2npu.simulator.ir.parts import free, substitute
 
 
 def symbols_of(params: list[Buffer | Var]) -> list[Var]:

@@ -52,7 +52,7 @@ def transfer(A: Any, src: Operand, dst: Operand, pad: Any, relu: bool, clip_belo
     part = overlap(src, dst, clip_below)
     if dst.memory == "l1" and src.memory == "global":
         _clear_tile(A, dst, part)
-    elif dst.memory != "global" and not part.full:
+    elif dst.memory != "global" and (not part.full or (dst.late and src.memory == "global" and not clip_below)):
         extents = part.dst_extents
         if not clip_below and src.memory == "global":  # rows are counted along the last axis but one (common.h:199-219)
             extents = _filled(dst, part)
@@ -81,6 +81,10 @@ def _filled(dst: Operand, part: Overlap) -> Index:
     if size not in (2, 4):
         *rows, columns = (0,) * rank if part.empty else part.target[1][-rank:]
         last = (*rows, min(-(-columns * size // _BLOCK) * _BLOCK // size, last[-1]))
+    elif dst.late:  # the instruction has the rows of the tile (ascend.cc:140, ``compute_blocklen``)
+        last = (dst.array.shape[-2], last[-1])
+        if dst.starts[-2]:
+            dst.fail(f"the load of rows from {dst.starts[-2]} on fills {last[0]} rows of {dst.name}, behind its end")
     return (*(1 for _ in part.dst_extents[:-rank]), *last)
 
 

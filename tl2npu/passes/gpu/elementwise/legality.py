@@ -307,7 +307,7 @@ class Legality(Instructions):
         inner.slowly, inner.unrounded, inner.exactly = self.slowly, self.unrounded, self.exactly
         inner.stmt, inner.steps, inner.codes, inner.stem = self.stmt, self.steps, self.codes, self.stem
         place = inner.tile_place(name, dtype)
-        inner.materialise(as_columns(value), place, _NOTHING)
+        inner.materialise(as_columns(value, nest.columns.var), place, _NOTHING)
 
     def point_value(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
         """A value that is the same for all elements but is computed from elements of tiles."""
@@ -360,12 +360,14 @@ def rows_only(nest: Nest) -> Nest:
     return replace(nest, rows=None, columns=nest.rows)
 
 
-def as_columns(value: Expr) -> Expr:
-    """A value of a row as one of a loop over the rows only."""
-    alone = {Span.ROW: Span.TILE, Span.COLUMN: Span.TILE}
+def as_columns(value: Expr, variable: str) -> Expr:
+    """A value of a row as one of a loop over the rows only; a column of a tile does not lie in a row."""
+    dims = value.load.dims if value.load is not None else None
+    lies = not dims or dims[-1].lo.depends_on(variable)
+    alone = {Span.ROW: Span.TILE, Span.COLUMN: Span.TILE} if lies else {Span.ROW: Span.OTHER}
     span = alone.get(value.span, value.span) if value.span is not None else None
     axes = _COLUMNS if value.axes else value.axes
-    return replace(value, span=span, axes=axes, args=tuple(as_columns(arg) for arg in value.args))
+    return replace(value, span=span, axes=axes, args=tuple(as_columns(arg, variable) for arg in value.args))
 
 
 def _name_for(text: str) -> str:

@@ -6,7 +6,7 @@ Python's: the front end evaluates the arguments of a launch when the factory is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
@@ -33,7 +33,7 @@ def ask(job: Job, tiles: Iterable[Buffer]) -> bool:
     if any(name.value in inside for node in rows for name in names_in(node)):
         return False
     sizes = list(dict.fromkeys(map(code, rows)))
-    if job.kernel.core is not None and not _starts_only(job):
+    if not _starts_only(job, sizes):
         return False
     odd = " or ".join(f"{factor(size)} % 2" for size in sizes)
     edits = Edits(job.file.index)
@@ -44,19 +44,20 @@ def ask(job: Job, tiles: Iterable[Buffer]) -> bool:
     return True
 
 
-def _starts_only(job: Job) -> bool:
+def _starts_only(job: Job, sizes: Sequence[str]) -> bool:
     """Half of the rows stands in the first row of a core, ``vid * (M // 2)``, and nowhere else, not as a number either.
 
     What counts rows, of whatever tile, would leave the one core with half of them.
     """
-    core = str(job.kernel.core).partition("@")[0]
+    core = str(job.kernel.core).partition("@")[0] if job.kernel.core is not None else None
     tiles = (buffer for buffer in job.kernel.buffers.values() if buffer.memory is Memory.UB)
-    if any(buffer.shape[0].constant is not None for buffer in tiles):
+    if core is not None and any(buffer.shape[0].constant is not None for buffer in tiles):
         return False
     for half in nodes_of(job.kernel.launched.node.body, cst.BinaryOperation):
         if isinstance(half.operator, cst.FloorDivide) and code(half.right) == "2":
             above = job.file.index.parent(half)
             product = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Multiply)
-            if not isinstance(above, cst.BinaryOperation) or not product or code(above.left) != core:
+            starts = product and isinstance(above, cst.BinaryOperation) and code(above.left) == core
+            if not starts and (core is not None or code(half.left) in sizes):
                 return False
     return True

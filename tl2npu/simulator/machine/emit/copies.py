@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Region
 from tl2npu.simulator.ir.expr import Load
+from tl2npu.simulator.ir.interval import interval
 from tl2npu.simulator.ir.stmt import Op
 from tl2npu.simulator.machine.emit.windows import Windows, is_whole
 
@@ -51,6 +52,8 @@ class Copies(Windows):
             return None
         if source.buffer.memory == "global" and target.buffer.memory == "l1" and not _all_of_tile(target):
             return None  # clears the tile, or does not
+        if source.buffer.memory == "global" and target.buffer.memory == "ub" and self.is_late(target):
+            return None  # fills the tile
         if source.dtype != target.dtype and not (dtypes.is_float(source.dtype) and dtypes.is_float(target.dtype)):
             return None
         memories = {source.buffer.memory, target.buffer.memory}
@@ -59,6 +62,12 @@ class Copies(Windows):
         if stmt.name == "npuir.copy" and source.dtype != target.dtype and not is_whole(target):
             return None  # makes the tile anew
         return PlainCopy(source, target)
+
+    def is_late(self, value: Region | Load) -> bool:
+        """Whether the number of rows is no constant of the program."""
+        rows = value.extents[-2:-1] if isinstance(value, Region) else ()
+        bounds = [interval(count, self.ranges) for count in rows if not isinstance(count, int)]
+        return any(found is None or found[0] != found[1] for found in bounds)
 
     def put_copy(self, copy: PlainCopy) -> None:
         """The statement."""

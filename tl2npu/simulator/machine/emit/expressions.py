@@ -13,8 +13,9 @@ from typing import Any
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Region
-from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Var, walk
+from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Var
 from tl2npu.simulator.ir.interval import interval
+from tl2npu.simulator.ir.parts import walk
 from tl2npu.simulator.machine.emit.integers import clz, popcount, truncdiv, truncmod, wrap
 from tl2npu.simulator.machine.emit.state import State
 from tl2npu.simulator.operators.gpu_atomics import previous

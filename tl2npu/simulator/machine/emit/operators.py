@@ -152,7 +152,7 @@ class Operators(Copies):
         starts = value.starts if isinstance(value, Region) else value.indices
         extents = self.tuple(value.extents) if isinstance(value, Region) else "None"
         parts = f"X, {buffer.number}, {name}, {self.tuple(starts)}, {extents}, {buffer.memory!r}, {buffer.dtype!r}"
-        return f"_Operand({parts}, {self.site})"
+        return f"_Operand({parts}, {self.site}{', True' if self.is_late(value) else ''})"
 
     def sync(self, stmt: Op) -> None:
         """Flags and barriers: the machine's business; a wait is where the generator yields."""

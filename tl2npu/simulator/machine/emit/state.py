@@ -8,7 +8,8 @@ from typing import Any
 
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
-from tl2npu.simulator.ir.expr import Binary, Call, Expr, Var, walk
+from tl2npu.simulator.ir.expr import Binary, Call, Expr, Var
+from tl2npu.simulator.ir.parts import walk
 from tl2npu.simulator.ir.stmt import Site, Stmt
 
 

@@ -1,0 +1,64 @@
+"""Where the rows of a tile go: to the same rows of others, up to a tensor, or into what all rows share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tl2npu.checks.subject import Placed, Subject
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import reads, writes
+from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Scalar, Store
+
+
+@dataclass(eq=False)
+class RowFlow:
+    """Follows one axis of a tile on the vector cores; what is not clear is not followed.
+
+    ``places``: tiles with the axis on which those rows lie. ``mixed``: something certainly makes one value of several
+    rows, outside of a condition.
+    """
+
+    subject: Subject
+    places: dict[tuple[Buffer, int], None] = field(default_factory=dict)
+    mixed: bool = False
+
+    @classmethod
+    def of(cls, subject: Subject, tile: Buffer, axis: int) -> RowFlow:
+        """The way of all rows of a tile."""
+        flow = cls(subject, {(tile, axis): None})
+        known = 0
+        while known < len(flow.places):
+            known = len(flow.places)
+            for placed in subject.statements:
+                for buffer, place in tuple(flow.places):
+                    flow._follow(placed, buffer, place)
+        return flow
+
+    def _follow(self, placed: Placed, buffer: Buffer, axis: int) -> None:
+        stmt = placed.stmt
+        if isinstance(stmt, Store):
+            self._store(placed, stmt, buffer, axis)
+        elif isinstance(stmt, (Copy, Op)) and any(operand.buffer is buffer for operand in reads(stmt)):
+            if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE:
+                dim = stmt.args.get("dim")
+                along = dim.sym.constant if isinstance(dim, Scalar) else -1
+                if along is None or along % len(buffer.shape) == axis:
+                    self.mixed |= along is not None and not placed.conditions
+                    return
+            turned = isinstance(stmt, Op) and stmt.op.name == "tile.transpose"
+            for operand in writes(stmt):
+                if operand.buffer.memory is Memory.UB and axis < len(operand.buffer.shape):
+                    self.places.setdefault((operand.buffer, 1 - axis if turned else axis))
+
+    def _store(self, placed: Placed, stmt: Store, buffer: Buffer, axis: int) -> None:
+        """``target[i, j] = ... buffer[..., i] ...``: the rows lie on the axis of the target that moves with them."""
+        variables = {str(item.var) for item in placed.ranges}
+        for load in stmt.value.loads:
+            if load.buffer is not buffer or load.dims is None or len(load.dims) != len(buffer.shape):
+                continue
+            moving = load.dims[axis].lo.variables() & variables
+            to = [n for n, dim in enumerate(stmt.target.dims or ()) if dim.lo.variables() & moving]
+            if stmt.target.buffer.memory is Memory.UB:
+                self.places |= dict.fromkeys((stmt.target.buffer, n) for n in to)
+            again = stmt.augmented or any(other.buffer is stmt.target.buffer for other in stmt.value.loads)
+            self.mixed |= bool(moving) and not to and again and not placed.conditions
