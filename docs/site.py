@@ -45,7 +45,7 @@ def build(target: Path) -> None:
 
 def _rule_page(rule: Rule) -> str:
     facts = f"{rule.group} · {rule.severity} · {rule.safety} · since {rule.since}"
-    text = re.sub(r"^```python \w+", "```python", rule.text.strip(), flags=re.MULTILINE)
+    text = re.sub(r"^```(python|diff) \w+", r"```\1", rule.text.strip(), flags=re.MULTILINE)
     return f"# {rule.code} {rule.name}\n\n{facts}\n\n{text}\n"
 
 

@@ -49,9 +49,10 @@ def shown_output(page: Path) -> list[tuple[str, str]]:
         assert (checked.returncode, executed.returncode) == (1, 0)
         found = [("text", checked.stdout), ("text", executed.stderr)]
         if page == DEBUGGING:
+            compared = run("check", "--compare", "A2,A3,A5", f"{BROKEN}/wide_rows.py")
             explained = run("explain-log", f"{BROKEN}/plog.log")
-            assert explained.returncode == 0
-            return [*found, ("text", explained.stdout)]
+            assert (compared.returncode, explained.returncode) == (1, 0)
+            return [*found, ("text", compared.stdout), ("text", explained.stdout)]
     if page == README:
         diff = run("migrate", "--diff", KERNEL)
         verified = run("verify", KERNEL, "--case", KERNEL.replace("before.py", "case.toml"))

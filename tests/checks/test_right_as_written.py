@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.support import LOAD, PLAIN, SPLIT, STORE, TILES, source
+from tests.checks.support import KEYS, LOAD, PLAIN, SPLIT, STORE, TILES, source
 from tl2npu.checking import check_text
 from tl2npu.options import Options
 
@@ -133,8 +133,7 @@ def test_what_a_core_loads_of_its_own(
     launch: str, stored: str, loaded: str, keys: tuple[str, ...] | None, expected: str
 ) -> None:
     body = TILES + LOAD + f"T.tile.exp(a, a)\nT.copy(a, ws[{stored}])\nT.copy(ws[{loaded}], b)\n" + STORE
-    given = {"keys": keys} if keys else {}
-    text = source(body, launch=launch, params=KEPT, jit="out_idx=[1], workspace_idx=[2]", **given)
+    text = source(body, launch=launch, params=KEPT, jit="out_idx=[1], workspace_idx=[2]", keys=keys or KEYS)
     assert said(text, "TL849") == expected
 
 
@@ -227,3 +226,17 @@ def test_a_column_that_is_one_burst(copy: str, expected: str) -> None:
     params = 'X: T.Tensor((256,), "float32"), Z: T.Tensor((256, 1), "float32"), W: T.Tensor((8, 32), "float32")'
     body = f'x = T.alloc_ub((2, 32, 1), "float32")\n{copy}\nT.tile.exp(x, x)\n'
     assert said(source(body, launch=PLAIN, params=params, jit="out_idx=[2]"), "TL700") == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("T.tile.reduce_sum_experiment(s, a, 2048)", ""),  # ReduceSum: one element
+        ("T.tile.reduce_sum_experiment(s, a, 2056)", "error"),
+        ("T.tile.abs_experiment(s, a, 2048)", "error"),
+        ("T.tile.cast(s, a, 'CAST_RINT', 2048)", "error"),
+    ],
+)
+def test_a_sum_of_many_is_one(call: str, expected: str) -> None:
+    text = source(TILES + 's = T.alloc_ub((8,), "float32")\n' + LOAD + f"{call}\n" + END, launch=PLAIN)
+    assert said(text, "TL789") == expected

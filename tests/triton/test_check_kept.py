@@ -6,6 +6,7 @@ import pytest
 
 from tl2npu.languages import check_source
 from tl2npu.options import Options
+from tl2npu.rules import load_rules
 
 FILE = """
 import torch
@@ -197,6 +198,18 @@ def rows(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
     tl.store(y_ptr + at, tl.load(x_ptr + at))
 """
     assert ("TL506 info" in codes(text, without=())) == expected
+
+
+@pytest.mark.parametrize("code", ["TL561", "TL562"])
+def test_events_between_the_cores_of_a5(code: str) -> None:
+    """What the page of each rule shows is said without a migration; other reasons why a kernel stays are not faults."""
+    for example in load_rules()[code].examples:
+        said = check_source(example.text, "k.py", Options(device="A5")).diagnostics
+        found = {(item.line, item.code) for item in said}
+        assert {(line, code) for line, _ in example.expected} <= found
+        assert example.kind != "accepted" or code not in {item for _, item in found}
+    for example in load_rules()["TL565"].examples:
+        assert "TL565" not in codes(example.text, "A5", without=())
 
 
 def test_a_kernel_is_named_with_what_was_looked_at() -> None:

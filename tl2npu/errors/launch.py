@@ -72,5 +72,11 @@ ROWS: tuple[Row, ...] = (
      "RuntimeError: Invalid device ID. Check whether the device ID is valid.",
      "the chosen NPU does not exist, or is hidden by ASCEND_RT_VISIBLE_DEVICES", "compare with `npu-smi info`",
      "vllm-project/vllm-ascend; hicann/runtime EE1001, EE2002"),
+    ("binary-not-registered", "symptom", "TL884",
+     ("Kernel binary register failure",),
+     "[ERROR] [Bisheng] Kernel binary register failure!",
+     "the runtime does not take the compiled program; the code beside it says no more. Seen on a chip of another "
+     "generation than the program was compiled for",
+     "compare the chip (`npu-smi info`) with the devices that the compiler supports", "tile-ai/tilelang-ascend#587"),
 )
 # fmt: on

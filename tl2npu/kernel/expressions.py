@@ -85,6 +85,11 @@ class Evaluator:
             return node.evaluated_value
         return None
 
+    def number(self, node: cst.BaseExpression, env: Env) -> float | None:
+        """The value of an integer or a float that is a constant of the file."""
+        found = self.static(node, env)
+        return found if isinstance(found, float) else self.sym(node, env).constant
+
     def sequence(self, node: cst.BaseExpression, env: Env) -> tuple[tuple[cst.BaseExpression, Env], ...]:
         """The items of a tuple or list, also behind a name or a star; any other expression is its own only item.
 

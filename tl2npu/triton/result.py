@@ -17,14 +17,17 @@ from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, FileResult, KernelResult
 from tl2npu.source.notebook import is_notebook
 from tl2npu.suppress import Suppressions
+from tl2npu.triton.a5.reader import is_ascend
 from tl2npu.triton.check import check
-from tl2npu.triton.host.source import parse
+from tl2npu.triton.host.source import TritonFile, parse
 from tl2npu.triton.migrate import Outcome, Translated, diagnostic, to_tilelang
 
 _BY_SIZE = frozenset({"TL700", "TL801"})
 """Why a kernel may be refused with one configuration of ``autotune`` and not with another."""
 _MOST = 8
 """Configurations of ``autotune`` that are tried for one kernel."""
+_EVENTS = frozenset({"TL561", "TL562"})
+"""Faults of a kernel with scopes, whoever runs it."""
 _ALSO = frozenset({"TL620"})
 """Notes of the second half that say more than that it was done."""
 _LINE = re.compile(r"(\bTL\d+) line \d+")
@@ -123,6 +126,7 @@ def check_triton(result: FileResult, options: Options) -> FileResult:
         return result
     kernels, found = list(result.kernels), list(result.diagnostics)
     file, suppressions = parse(result.old_text), Suppressions.of(result.old_text)
+    found += [item for item in _events(file, result) if not suppressions.covers(item.line, item.code)]
     for name, node in [*file.kernels.items(), *((node.name, node) for node in file.unread)]:
         if options.selects(result.path, name):
             kernels.append(KernelResult(name, node.lineno, "triton", "none", "unchanged", "Triton", ("TL501",)))
@@ -134,6 +138,18 @@ def check_triton(result: FileResult, options: Options) -> FileResult:
     unused = {(line, f"{code} is not reported here") for line, code in suppressions.unused()}
     found = [item for item in found if item.code != "TL904" or (item.line, item.message) in unused]
     return _sorted(result, kernels, found)
+
+
+def _events(file: TritonFile, result: FileResult) -> Iterator[Diagnostic]:
+    """What orders the cores of A5 in a kernel with scopes, and is missing or left over: its reader proves that."""
+    if not any(map(is_ascend, file.source.aliases.values())):
+        return
+    assert result.old_text is not None
+    symbols, place = Symbols(), Path(result.path).absolute()
+    symbols.reads(place, result.old_text)
+    for outcome in to_tilelang(result.old_text, path=place, symbols=symbols).kernels:
+        if outcome.refused is not None and outcome.refused.code in _EVENTS:
+            yield outcome.refused
 
 
 def _left(

@@ -620,7 +620,10 @@ def test_the_value_of_a_single_row_is_never_assigned(value: str) -> None:
     assert not re.search(r"\[i, j\] = \w+\[i\]$", new, re.M)
 
 
-@pytest.mark.parametrize("value", ["r[i] - 0", "0 + r[i]", "r[i] * 1", "1 * r[i]", "r[i] // 1", "1 * (r[i] + 0)"])
+@pytest.mark.parametrize(
+    "value",
+    ["r[i] - 0", "0 + r[i]", "r[i] * 1", "r[i] // 1", "1 * (r[i] + 0)", "r[i] + 1 - 1", "-(-r[i])", "r[i] * one"],
+)
 def test_a_number_that_changes_nothing_is_left_out(value: str) -> None:
     """With it the values of the rows are a plain copy for the compiler, and 8 bytes of a vector cannot be copied."""
     text = gpu_file(
@@ -633,6 +636,7 @@ def test_a_number_that_changes_nothing_is_left_out(value: str) -> None:
             t[i, j] = {value}
         T.copy(t, Y[bx * 4, 0])
         """,
+        factory="one = 3 - 2",
         launch="T.Kernel(4, threads=128) as bx",
     )
     new = agree(text, {"X": np.arange(16, dtype=np.int32), "Y": np.zeros((16, 8), np.int32)})

@@ -101,13 +101,7 @@ def value_of(store: Store, evaluator: Evaluator) -> Expr:
     whole = bool(store.value.loads) and all(is_integer(load.buffer.dtype) for load in store.value.loads)
     written = assigned(store.node)
     if written is not None:
-
-        def number(part: cst.BaseExpression) -> float | None:
-            """The value of a part that is a constant of the kernel."""
-            static = evaluator.static(part, store.env)
-            return static if isinstance(static, float) else evaluator.sym(part, store.env).constant
-
-        found = simplified(written, number, of_integers=whole)
+        found = simplified(written, lambda part: evaluator.number(part, store.env), of_integers=whole)
         if found is not written or not store.augmented:
             return expression(found, store.env, evaluator)
     right = expression(store.value.node, store.env, evaluator)

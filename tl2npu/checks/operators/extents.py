@@ -20,6 +20,7 @@ from tl2npu.kernel.symbolic import Sym, ceildiv, const, product
 _UNASSERTED = frozenset(f"tile.{name}" for name in "sigmoid silu bitwise_xor pow clear fill".split())
 _SOURCES = ("src", "src0", "src1", "buffer")
 _COUNTS = ("count", "actual_num")
+_SUMS = frozenset({"tile.reduce_sum_experiment", "tile.sum_experiment"})
 _GATHERS = frozenset({"tile.gather", "tile.arith_progression"})
 _ASSERTED_WITH_COUNT = frozenset({"tile.sub_experiment", "tile.abs_experiment", "tile.mins_experiment"})
 _BY_EIGHT = frozenset({"tile.brcb", "tile.brcb_experiment"})
@@ -98,6 +99,8 @@ def _counted(subject: Subject, stmt: Op) -> Iterator[Finding]:
     assert count is not None
     name = stmt.op.name
     needed = {one: count for one in tiles if name not in _GATHERS or one == "buffer"}
+    if name in _SUMS:
+        needed.pop("dst", None)  # one element
     if name == "tile.sort":
         needed["dst"] = ceildiv(count, const(_GROUP)) * (2 * _GROUP)
     k = stmt.args.get("K")

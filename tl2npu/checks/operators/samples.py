@@ -41,6 +41,10 @@ class Place:
                     seen.add(atom.name)
                     todo += self.bounds.ranges[atom.name]
 
+    def decisive(self, sym: Sym) -> frozenset[str]:
+        """The variables on which an expression depends, or whether a loop runs at all."""
+        return sym.names.union(*(side.names for pair in self.bounds.ranges.values() for side in pair))
+
 
 class Sampler:
     """Bounds and samples, for one kernel."""
@@ -78,7 +82,8 @@ class Sampler:
         ):
             return None
         expanded = place.bounds.expanded(sym)
-        for values in self._iterations(place, known):
+        wanted = None if guards or place.conditions else place.decisive(expanded)
+        for values in self._iterations(place, known, wanted):
             value = number(expanded, values)
             if value is not None and value < 0 and self._runs(place, values):
                 env = placed.stmt.env
@@ -116,8 +121,13 @@ class Sampler:
         texts += [f"{name}={values[name]}" for name in sorted(sizes) if name in used]
         return f" ({', '.join(texts)})" if texts else ""
 
-    def _iterations(self, place: Place, known: Mapping[str, int]) -> Iterator[dict[str, int]]:
-        """Some blocks, and of every loop the first and the last iterations; loops of unknown length are left open."""
+    def _iterations(
+        self, place: Place, known: Mapping[str, int], wanted: Container[str] | None = None
+    ) -> Iterator[dict[str, int]]:
+        """Some blocks, and of every loop the first and the last iterations; loops of unknown length are left open.
+
+        Of loops that are not ``wanted`` the first iteration.
+        """
         order = list(place.bounds.ranges)
 
         def rest(position: int, values: dict[str, int]) -> Iterator[dict[str, int]]:
@@ -128,6 +138,9 @@ class Sampler:
             low, high = (number(side, values) for side in place.bounds.ranges[name])
             if low is None or high is None:
                 yield from rest(position + 1, values)
+                return
+            if wanted is not None and name not in wanted:
+                yield from rest(position + 1, {**values, name: low}) if low <= high else ()
                 return
             several = _BLOCKS if position == 0 else 4
             for value in _some(low, high, several):
@@ -158,6 +171,8 @@ def _some(low: int, high: int, count: int) -> list[int]:
 
 def number(sym: Sym, values: Mapping[str, int]) -> int | None:
     """The value of an expression; None if something in it is not known."""
+    if sym.constant is not None:
+        return sym.constant
     total = 0
     for monomial, coef in sym.terms:
         for atom in monomial:

@@ -89,6 +89,7 @@ class Run:
         self.doubtful: set[tuple[str, ...]] = set()
         self.shared = _exchanged(self.kernel)
         self.known: dict[tuple[int, tuple[int | None, ...]], list[tuple[Touch, Part]]] = {}
+        self.touched: dict[tuple[int, bool], list[Touch]] = {}
 
     def go(self) -> None:
         """Run the cores in turn until none goes on. Raises :class:`GiveUp` where that says nothing."""
@@ -248,12 +249,15 @@ class Run:
     def _touches(self, stmt: Stmt, turn: dict[str, int | None], parallel: bool) -> list[tuple[Touch, Part]]:
         key = id(stmt), tuple(turn.values())
         if key not in self.known:
-            self.known[key] = [
-                (touch, self._at(touch.part, turn))
-                for touch in touches_of(stmt, parallel)
-                if not (isinstance(stmt, Op) and stmt.op.kind is Kind.DEBUG)
-                if touch.buffer.memory is not Memory.GM or touch.buffer in self.shared
-            ]
+            own = id(stmt), parallel
+            if own not in self.touched:
+                printed = isinstance(stmt, Op) and stmt.op.kind is Kind.DEBUG
+                self.touched[own] = [
+                    touch
+                    for touch in (() if printed else touches_of(stmt, parallel))
+                    if touch.buffer.memory is not Memory.GM or touch.buffer in self.shared
+                ]
+            self.known[key] = [(touch, self._at(touch.part, turn)) for touch in self.touched[own]]
         return self.known[key]
 
     def _at(self, part: Part, turn: dict[str, int | None]) -> Part:

@@ -89,7 +89,7 @@ class _Body:
             yield from self.register(stmt, stmt.target.buffer.name, condition)
             return
         target = self.reading.load(stmt.target, stmt.target.node)
-        value = self.reading.expression(stmt.value.node, env)
+        value = self.reading.value(stmt.value.node, env)
         sign = ""
         if stmt.augmented and isinstance(stmt.node, cst.AugAssign):
             sign = _augmented(stmt.node.operator)
@@ -110,7 +110,7 @@ class _Body:
                 raise Blocked("TL153", stmt.node, text)
 
     def register(self, stmt: Store, name: str, condition: Expr | None) -> Iterator[Item]:
-        value = self.reading.expression(stmt.value.node, stmt.env)
+        value = self.reading.value(stmt.value.node, stmt.env)
         if stmt.augmented or name not in self.registers:
             raise Blocked("TL153", stmt.node, f"`{name}` carries a value from one element to the next")
         yield from self.bind(stmt, name, value, (), condition)
@@ -118,7 +118,7 @@ class _Body:
     def local(self, stmt: Let, rest: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
         if not isinstance(stmt.node, (cst.Assign, cst.AnnAssign)):
             raise Blocked("TL153", stmt.node, f"`{stmt.name}` carries a value from one element to the next")
-        value = self.reading.expression(stmt.value.node, stmt.env)
+        value = self.reading.value(stmt.value.node, stmt.env)
         yield from self.bind(stmt, stmt.name, value, rest, condition)
 
     def bind(self, stmt: Stmt, name: str, value: Expr, rest: Sequence[Stmt], condition: Expr | None) -> Iterator[Item]:
@@ -156,7 +156,7 @@ class _Body:
             return
         pairs = choices_of(stmt)
         for pair in pairs:
-            yes, no = (self.reading.expression(one.value.node, one.env) for one in pair)
+            yes, no = (self.reading.value(one.value.node, one.env) for one in pair)
             target = self.reading.load(pair[0].target, pair[0].target.node)
             value = _choice(found, yes, no)
             yield Put(stmt, target, value if condition is None else _choice(condition, value, target))

@@ -16,6 +16,7 @@ from tl2npu.kernel.model import Let, Loop, Memory, Operand
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.iterations import may_meet
 from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
+from tl2npu.kernel.simplified import simplified
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.gpu.elementwise import functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
@@ -24,7 +25,6 @@ from tl2npu.passes.gpu.elementwise.tree import (
     Span,
     binary,
     call,
-    is_neutral,
     joined,
     number,
     parsed,
@@ -147,6 +147,13 @@ class Reading:
         """Whether a name occurs in the nest only."""
         inside = sum(found.value == name for found in names_in(self.nest.node))
         return inside == sum(found.value == name for found in names_in(self._kernel.node))
+
+    def value(self, node: cst.BaseExpression, env: Env) -> Expr:
+        """The meaning of what is stored, without what the compiler drops: ``x[i] - 0`` is a copy for it."""
+        loads = self.evaluator.loads(node, env)
+        whole = bool(loads) and all(element_types.is_integer(self.typed(load.buffer.dtype)) for load in loads)
+        found = simplified(node, lambda part: self.evaluator.number(part, env), of_integers=whole)
+        return self.expression(found, env)
 
     def expression(self, node: cst.BaseExpression, env: Env) -> Expr:
         """The meaning of a source expression."""
@@ -311,9 +318,6 @@ class Reading:
             return self._leaf(node, env) if not self._uses_local(node) else self._number(node, sign, left, right)
         if sign == "**":
             return replace(call("pow", left, right), node=node)
-        for part, other in ((right, left), (left, right)):
-            if is_neutral(sign, part, on_the_right=part is right) and not _makes_float(sign, part, other):
-                return other
         dtype = element_types.promoted(left.dtype, right.dtype)
         return Expr("binary", sign, (left, right), dtype, node, axes=joined(left, right))
 
@@ -474,11 +478,6 @@ def _offset(low: Sym, axis: Axis) -> Sym | None:
     shift = low.substitute({axis.var: 0})
     moved = low - shift
     return shift if moved == var(axis.var) else None
-
-
-def _makes_float(sign: str, part: Expr, other: Expr) -> bool:
-    """Whether a number that changes no value makes a float of an integer."""
-    return not element_types.is_float(other.dtype) and (sign == "/" or not part.text.isdecimal())
 
 
 def rebuilt(expr: Expr, *args: Expr) -> Expr:

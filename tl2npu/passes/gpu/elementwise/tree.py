@@ -226,15 +226,6 @@ def with_part(expr: Expr, part: Expr, new: Expr) -> Expr:
     return with_args(expr, *(with_part(arg, part, new) for arg in expr.args)) if expr.args else expr
 
 
-_NEUTRAL = {"+": 0, "-": 0, "*": 1, "/": 1, "//": 1}
-
-
-def is_neutral(sign: str, part: Expr, *, on_the_right: bool) -> bool:
-    """Whether a number leaves the other operand as it is: the compiler drops ``+ 0`` and ``* 1``."""
-    value = part.value
-    return value is not None and value == _NEUTRAL.get(sign) and (on_the_right or sign in ("+", "*"))
-
-
 def same(left: Expr, right: Expr) -> bool:
     """Whether two expressions have the same text."""
     return show(left).replace(" ", "") == show(right).replace(" ", "")
