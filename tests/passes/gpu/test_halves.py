@@ -71,7 +71,7 @@ def test_one_operation_is_exact(statements: str, line: str, wanted: Callable[[np
 
 SEVERAL = [
     ("y[i, j] = T.sqrt(T.abs(x[i, j]) + 0.5)", lambda x: np.sqrt(np.abs(x) + F(0.5))),
-    ("y[i, j] = (x[i, j] + 1024.0) - 1024.0", lambda x: (x + F(1024)) - F(1024)),
+    ("y[i, j] = (x[i, j] + 1024.0) * 0.5 - 512.0", lambda x: (x + F(1024)) * F(0.5) - F(512)),
     ("y[i, j] = x[i, j] * 1e-8 * 1e8", lambda x: x * F(1e-8) * F(1e8)),
     ("y[i, j] = x[i, j] * 1e6", lambda x: x * F(1e6)),
     ("y[i, j] = x[i, j] / 50000.0", lambda x: x / F(50000)),
