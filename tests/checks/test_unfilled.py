@@ -49,6 +49,15 @@ def test_rows_that_nobody_sees(body: str) -> None:
     assert "TL873" in warnings(TILES + body, launch=ONE, params=PARAMS, jit="")
 
 
+@pytest.mark.parametrize(("shift", "found"), [(1, True), (0, False), (-1, False)])
+def test_rows_of_any_tensor_that_start_further_on(shift: int, found: bool) -> None:
+    """Row ``r + 1`` of a tensor whose length nobody knows, stored as row ``r``: the last one is behind the end."""
+    body = TILES.replace("X[cid * 64, 0]", f"X[cid * 64 + {shift}, 0]") + "T.copy(h, Y[cid * 64, 0])"
+    sizes = {"args": "n", "params": 'X: T.Tensor((n, 64), "int8"), Y: T.Tensor((n, 64), "float16")'}
+    launch = "T.Kernel(n // 64, threads=1, is_npu=True) as (cid)"
+    assert ("TL873" in errors(body, launch=launch, jit="", **sizes)) is found
+
+
 def test_other_types_are_filled() -> None:
     body = (TILES + USED["to a longer tensor"]).replace("int8", "int16")
     assert "TL873" not in errors(body, launch=ONE, params=PARAMS.replace("int8", "int16"), jit="")

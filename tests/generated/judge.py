@@ -108,6 +108,8 @@ def judge(program: p.Program, text: str, seed: int = 0, both: bool = True, optio
         return Verdict(INTERNAL, traceback.format_exc(limit=-4))
     if both:
         kind, why = _executed(program, text, inputs, expected)
+        if "cannot make uint" in why:  # nor can TVM
+            return Verdict(DISCARDED, why)
         if kind != OK:
             return Verdict(OLD, f"{kind}: {why}")
     codes = _codes(result)

@@ -17,11 +17,13 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Memory
 from tl2npu.kernel.sizes import FILLED, ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.results import Severity
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """One finding for each load that ends with its tensor in a known call; columns stop a kernel, and
-    so do rows that come into a result; others are told."""
+    """One finding for each load that ends with its tensor in a known call; columns stop a kernel, and so do rows that
+    come into a result; others are told. Of sizes that nobody knows: where more rows are stored than the tensor has.
+    """
     if subject.target == "pto":
         return
     sampler = Sampler(subject)
@@ -45,11 +47,17 @@ def _rest(sampler: Sampler, move: Move) -> Finding | None:
         for known in sampler.calls(move.placed, sampler.subject.values):
             where = sampler.find(move.placed, goal, known)
             if where is not None:
-                text = f"`{code(move.outer.node)}` ends with `{move.outer.buffer.name}`{where}: an NPU fills the rest"
-                text += f" of a tile with zeros for 16-bit and 32-bit types only, not for {move.inner.buffer.dtype}"
                 used = axis == last or _are_used(sampler, move, axis, known)
-                return Finding("TL873", move.placed.stmt.node, text, None if used else "warning")
+                return _finding(move, where, None if used else "warning")
+        if any(((_goal(store, row) - goal).constant or 0) > 0 for store, row in _stores(sampler, move, axis)):
+            return _finding(move, "", None)
     return None
+
+
+def _finding(move: Move, where: str, severity: Severity | None) -> Finding:
+    text = f"`{code(move.outer.node)}` ends with `{move.outer.buffer.name}`{where}: an NPU fills the rest"
+    text += f" of a tile with zeros for 16-bit and 32-bit types only, not for {move.inner.buffer.dtype}"
+    return Finding("TL873", move.placed.stmt.node, text, severity)
 
 
 def _goal(move: Move, axis: int) -> Sym:
@@ -60,19 +68,26 @@ def _goal(move: Move, axis: int) -> Sym:
 
 def _are_used(sampler: Sampler, load: Move, axis: int, known: Mapping[str, int]) -> bool:
     """Whether rows behind the end certainly come into a result: one sums rows, or stores more than there are."""
-    tile = load.inner.buffer
-    row = axis - len(load.outer.buffer.shape) + len(tile.shape)
-    if row < 0:
-        return False
-    flow = RowFlow.of(sampler.subject, tile, row)
-    if flow.mixed:
+    if (flow := _flow(sampler, load, axis)) is not None and flow.mixed:
         return True
+    stores = _stores(sampler, load, axis)
+    return any(sampler.find(store.placed, _goal(store, row), known) is None for store, row in stores)
+
+
+def _flow(sampler: Sampler, load: Move, axis: int) -> RowFlow | None:
+    row = axis - len(load.outer.buffer.shape) + len(load.inner.buffer.shape)
+    return RowFlow.of(sampler.subject, load.inner.buffer, row) if row >= 0 else None
+
+
+def _stores(sampler: Sampler, load: Move, axis: int) -> Iterator[tuple[Move, int]]:
+    """The stores of the rows that are loaded along an axis, each with the axis of its tensor."""
+    if (flow := _flow(sampler, load, axis)) is None:
+        return
     for move in moves(sampler.subject):
         stored = move.inner
         if not isinstance(move.placed.stmt, Copy) or move.placed.stmt.src is not stored or move.placed.conditions:
             continue
         ahead = len(move.outer.buffer.shape) - len(stored.buffer.shape)
-        rows = [ahead + place for buffer, place in flow.places if buffer is stored.buffer and stored.is_whole]
-        if any(row >= 0 and sampler.find(move.placed, _goal(move, row), known) is None for row in rows):
-            return True
-    return False
+        for buffer, place in flow.places:
+            if buffer is stored.buffer and stored.is_whole and ahead + place >= 0:
+                yield move, ahead + place
