@@ -1,0 +1,160 @@
+"""Whether two kernels give the same values: an old one and what became of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tl2npu.checks.row_split.split import split_of
+from tl2npu.checks.subject import Subject
+from tl2npu.evaluate import host, inputs, sizes
+from tl2npu.evaluate.sizes import Sizes
+from tl2npu.evaluate.statements import Layout, Machine
+from tl2npu.evaluate.values import NotChecked, Tile
+from tl2npu.kernel.bindings import body_of
+from tl2npu.kernel.model import Loop, Memory
+
+WORK = 30_000_000
+"""Elements that one evaluation may take, a statement counting as 200."""
+TOLERANCE = 1e-6
+"""Of the magnitude: what other digits of log2(e) and formulas of functions make of ideal floats."""
+_FAILS = (ArithmeticError, ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ."""
+
+    equal: bool | None
+    why: str = ""
+    sizes: Mapping[str, object] | None = None
+
+
+def compared(old: Subject, new: Subject) -> Outcome:
+    """Evaluate both on the same values, drawn at random, and compare every tensor.
+
+    A difference counts where a call gives the sizes, or where no call does.
+    """
+    outcome = Outcome(None, "it has no sizes")
+    for number, chosen in enumerate(sizes.choose(old.file, old.located, old.kernel)):
+        outcome = _at(old, new, chosen)
+        if outcome.equal:
+            return outcome
+        if outcome.equal is None and number == 0:
+            return outcome
+        if outcome.equal is None:
+            return Outcome(None, f"they differ at small sizes, and at those of a call {outcome.why}")
+    return outcome
+
+
+def _at(old: Subject, new: Subject, chosen: Sizes) -> Outcome:
+    sides: list[dict[str, Tile]] = []
+    inputs_of: dict[str, Any] = {}
+    for subject, label in ((old, "the old kernel"), (new, "the new kernel")):
+        try:
+            with np.errstate(all="ignore"):
+                sides.append(_evaluated(subject, chosen, inputs_of))
+        except NotChecked as missing:
+            return Outcome(None, f"{label}: {missing}", chosen.bound)
+        except _FAILS as error:
+            return Outcome(None, f"{label}: {type(error).__name__} {error}", chosen.bound)
+    return _verdict(*sides, inputs_of, chosen)
+
+
+def _evaluated(subject: Subject, chosen: Sizes, drawn: dict[str, Any]) -> dict[str, Tile]:
+    """The tensors behind a launch; the first kernel draws what both start with."""
+    around = host.surroundings(subject.file, subject.located, chosen.bound, chosen.symbols)
+    dialect = subject.kernel.dialect
+    machine = Machine(subject.file.names, dialect, _layout(subject, chosen))
+    machine.frame, machine.symbols, machine.left = around, dict(chosen.symbols), WORK
+    tensors, scalars = host.tensors(machine, subject.kernel.node)
+    if not drawn:
+        limit = inputs.index_limit(subject.kernel, tensors)
+        values = inputs.draw(tensors, scalars, limit, 1)
+        drawn |= {**{name: tensor.data.copy() for name, tensor in tensors.items()}, **values}
+    for name, tensor in tensors.items():
+        if name in drawn and drawn[name].size == tensor.data.size:
+            tensor.data = drawn[name].reshape(tensor.shape).copy()
+        elif name in drawn:
+            raise NotChecked(f"`{name}` has another size than before")
+    params: dict[str, object] = {**{name: drawn[name] for name in scalars if name in drawn}, **tensors}
+    machine.run(body_of(subject.kernel.node), around, params)
+    return tensors
+
+
+def _layout(subject: Subject, chosen: Sizes) -> Layout:
+    kernel = subject.kernel
+    on_chip = [buffer for buffer in kernel.buffers.values() if buffer.memory is not Memory.GM]
+    if kernel.dialect == "gpu":
+        return Layout({id(buffer.node): Memory.UB for buffer in on_chip})
+    memories = {id(buffer.node): buffer.memory for buffer in on_chip}
+    if not subject.is_split or any(_is_odd(size.evaluate(_integers(chosen))) for size in subject.even):
+        return Layout(memories)
+    split = split_of(subject)
+    loops = {
+        (id(stmt.node), place)
+        for stmt in kernel.walk()
+        if isinstance(stmt, Loop)
+        for place, item in enumerate(stmt.ranges)
+        if item in split.rows
+    }
+    return Layout(memories, frozenset(id(buffer.node) for buffer in split.halved), frozenset(loops), 2)
+
+
+def _integers(chosen: Sizes) -> dict[str, int]:
+    return {name: value for name, value in chosen.bound.items() if isinstance(value, int)}
+
+
+def _is_odd(number: int | None) -> bool:
+    return number is not None and number % 2 == 1
+
+
+def _verdict(old: dict[str, Tile], new: dict[str, Tile], before: Mapping[str, Any], chosen: Sizes) -> Outcome:
+    stored = known = 0
+    for name, tensor in old.items():
+        if not tensor.written:
+            continue
+        if name not in new:
+            return Outcome(None, f"the new kernel has no tensor `{name}`", chosen.bound)
+        mine, theirs = tensor.data.reshape(-1), new[name].data.reshape(-1)
+        defined = mine == mine
+        stored += int(np.count_nonzero((mine != before[name].reshape(-1)) | ~defined))
+        known += int(np.count_nonzero(defined & (mine != before[name].reshape(-1))))
+        bad = defined & ~_close(mine, theirs)
+        if np.any(bad):
+            place = np.unravel_index(int(np.argmax(bad)), tensor.shape)
+            at = ", ".join(str(int(item)) for item in place)
+            first = int(np.argmax(bad))
+            text = f"`{name}[{at}]` would be {_shown(theirs[first])} and was {_shown(mine[first])}"
+            return Outcome(False, text, chosen.bound)
+    if not stored:
+        return Outcome(None, "the old kernel stores nothing at this size", chosen.bound)
+    if known * 2 < stored:
+        return Outcome(None, "the old kernel stores what is not defined", chosen.bound)
+    return Outcome(True, "", chosen.bound)
+
+
+def _close(left: Any, right: Any) -> Any:
+    if left.dtype != np.float64:
+        return left == right
+    finite = left[np.isfinite(left)]
+    scale = float(np.median(np.abs(finite))) if finite.size else 0.0
+    with np.errstate(all="ignore"):
+        near = np.abs(left - right) <= TOLERANCE * (np.abs(left) + scale)
+    return near | (left == right)
+
+
+def _shown(value: Any) -> str:
+    number = float(value)
+    return f"{number:.6g}" if math.isfinite(number) else "undefined" if math.isnan(number) else str(number)
+
+
+def sizes_text(outcome: Outcome) -> str:
+    """The sizes, as messages show them."""
+    return ", ".join(f"{name}={value}" for name, value in (outcome.sizes or {}).items() if isinstance(value, int))
+
+

@@ -1,0 +1,142 @@
+"""Sizes at which a kernel is evaluated: as its factory is called, but with few blocks and few turns of loops."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import libcst as cst
+
+from tl2npu.kernel.factories.assertions import multiples
+from tl2npu.kernel.factories.callers import Caller, callers_of
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.located import Located
+from tl2npu.kernel.model import Kernel, Memory
+from tl2npu.kernel.symbolic import Div, Mod, Sym
+from tl2npu.kernel.variables import integers
+from tl2npu.source.literals import text_of
+from tl2npu.source.tree import nodes_of
+
+_LARGEST_PERIOD = 4096
+_PLAIN = (int, float, str, bool, tuple, type(None))
+_SYMBOLIC = frozenset({"symbolic", "dynamic", "dyn", "var", "const"})
+_GUESSES: tuple[tuple[str, object], ...] = (
+    (r"acc\w*_?(d?type)?$|accum", "float32"),
+    (r"d?type", "float16"),
+    (r"eps|scale|alpha|beta|value|theta", 0.5),
+    (r"^(is|has|use|with|enable)_|causal|trans|_first$|swizzle|rasteri", False),
+    (r"threads", 128),
+    (r"stages", 2),
+)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Parameters of the factory, and sizes known at run time by the text in ``T.symbolic``.
+
+    ``given``: a call in the file gives just these; else some sizes are smaller, or nobody gives any.
+    """
+
+    bound: Mapping[str, object]
+    symbols: Mapping[str, int]
+    given: bool
+
+
+def choose(file: FileKernels, located: Located, kernel: Kernel) -> list[Sizes]:
+    """Sizes to evaluate a kernel at, the first with few blocks; then those of a call, if there is one."""
+    caller = max(callers_of(file, located), key=lambda one: len(one.values))
+    bound = {name: value for name, value in caller.bound.items() if isinstance(value, _PLAIN)}
+    choice = _Choice(file, located, kernel, caller)
+    guessed = {name: choice.guess(name) for name in _needed(located) if name not in bound}
+    symbols = _symbols(file)
+    free = {n for n, v in bound.items() if isinstance(v, int) and not isinstance(v, bool)} | guessed.keys()
+    small = {name: value for name in free if (value := choice.smaller(name, {**caller.values, **guessed})) is not None}
+    late = {text: choice.late(name, {**caller.values, **guessed}) for name, text in symbols.items()}
+    found = [Sizes({**bound, **guessed, **small}, late, False)]
+    if not guessed and not symbols:
+        found.append(Sizes(bound, {}, True))
+    return found
+
+
+def _needed(located: Located) -> list[str]:
+    if located.factory is None:
+        return []
+    params = located.factory.node.params
+    every = (*params.posonly_params, *params.params, *params.kwonly_params)
+    return [param.name.value for param in every if param.default is None]
+
+
+def _symbols(file: FileKernels) -> dict[str, str]:
+    """``M = T.symbolic("m")``: names with the texts."""
+    found: dict[str, str] = {}
+    for node in nodes_of(file.index.module, cst.Assign):
+        call = node.value if isinstance(node, cst.Assign) else None
+        if not isinstance(call, cst.Call) or not call.args:
+            continue
+        name = (file.names.resolve(call.func) or "").removeprefix("tilelang.language.")
+        target, text = node.targets[0].target, call.args[0].value  # type: ignore[union-attr]
+        if name in _SYMBOLIC and isinstance(target, cst.Name) and isinstance(text, cst.SimpleString):
+            found[target.value] = str(text_of(text))
+    return found
+
+
+class _Choice:
+    """What is known of the sizes of one kernel."""
+
+    def __init__(self, file: FileKernels, located: Located, kernel: Kernel, caller: Caller) -> None:
+        self.kernel = kernel
+        self.caller = caller
+        self.multiples = multiples(file, located)
+        buffers = kernel.buffers.values()
+        self.in_tensors = frozenset(n for b in buffers if b.memory is Memory.GM for s in b.shape for n in s.names)
+        self.in_tiles = frozenset(n for b in buffers if b.memory is not Memory.GM for s in b.shape for n in s.names)
+        self.integers = list(self._integers())
+
+    def _integers(self) -> Iterator[Sym]:
+        for buffer in self.kernel.buffers.values():
+            yield from buffer.shape
+        yield from self.kernel.launch.grid if self.kernel.launch is not None else ()
+        for stmt in self.kernel.walk():
+            yield from integers(stmt)
+
+    def guess(self, name: str) -> object:
+        """A value for a parameter that no call gives."""
+        for pattern, value in _GUESSES:
+            if re.search(pattern, name, re.IGNORECASE):
+                return value
+        if name in self.in_tiles:
+            return 64 if name in self.in_tensors else 32
+        return 4 if name in self.in_tensors else 2
+
+    def period(self, name: str, values: Mapping[str, object]) -> int:
+        """What a size is divided by: with the same remainder it has the same tails."""
+        known = {name: value for name, value in values.items() if isinstance(value, int)}
+        found = self.multiples.get(name, 1)
+        for value in self.integers:
+            for atom in value.atoms():
+                if isinstance(atom, (Div, Mod)) and name in atom.num.names and name not in atom.den.names:
+                    by = atom.den.evaluate(known)
+                    if by is not None and by > 0 and not (atom.den.names & (self.in_tensors - self.in_tiles)):
+                        found = math.lcm(found, by)
+        return found
+
+    def smaller(self, name: str, values: Mapping[str, object]) -> int | None:
+        """The smallest size with the tails of the given one and two blocks; None where the size stays."""
+        given, period = values.get(name), self.period(name, values)
+        if name not in self.in_tensors or name in self.in_tiles or not isinstance(given, int):
+            return None
+        if period > _LARGEST_PERIOD:
+            return None
+        rest = given % period
+        found = 2 * period if rest == 0 else period + rest
+        guessed = name not in self.caller.values
+        return found if guessed or found < given else None
+
+    def late(self, name: str, values: Mapping[str, object]) -> int:
+        """A size that only a launch knows: a tile and a part of one."""
+        if name in values and isinstance(values[name], int):
+            return int(values[name])  # type: ignore[call-overload,no-any-return]
+        period = self.period(name, values)
+        return period + period // 2 + 1 if 1 < period <= _LARGEST_PERIOD and name not in self.multiples else 2 * period
