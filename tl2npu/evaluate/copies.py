@@ -15,7 +15,7 @@ import numpy as np
 
 from tl2npu.dialects import element_types
 from tl2npu.evaluate import arithmetic
-from tl2npu.evaluate.values import NotChecked, Region, whole_number
+from tl2npu.evaluate.values import NotChecked, Region, Row, whole_number
 from tl2npu.kernel.model import Memory
 
 _ON_CUBE = frozenset({Memory.L1, Memory.L0A, Memory.L0B, Memory.L0C})
@@ -53,6 +53,12 @@ def _own_rows(src: Region, dst: Region, vid: int) -> tuple[Region, Region]:
     """The parts of both sides that one vector core moves (``ascend_vid_reduction.cc``): its rows of the tensor, and of
     tiles of the cube core, which go through one."""
     for tile, other in ((src, dst), (dst, src)):
+        if tile.tile.gathered and other.extents is not None:
+            for axis, start in enumerate(other.starts):
+                if isinstance(start, Row) and 2 * start.turns <= other.tile.shape[axis]:
+                    starts = [*other.starts[:axis], start + vid * start.turns, *other.starts[axis + 1 :]]
+                    moved = Region(other.tile, starts, other.extents)
+                    return (tile, moved) if tile is src else (moved, tile)
         if not tile.tile.halved or (other.tile.memory not in _ON_CUBE and not other.tile.in_global):
             continue
         axis = len(other.tile.shape) - len(tile.tile.shape)

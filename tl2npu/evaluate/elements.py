@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 
 
 def load(tile: Tile, index: Sequence[Array], zeros: bool) -> Array:
-    """The elements at an index, behind the ends of the tile 0 (``zeros``) or what nobody has stored."""
+    """The elements at an index; lanes read 0 (``zeros``) behind the ends of a tile, or what nobody has stored."""
     if len(index) != len(tile.shape):
         raise NotChecked(f"`{tile.name}` has {len(tile.shape)} axes and {len(index)} indices")
     if tile.lanes:
@@ -26,6 +26,8 @@ def load(tile: Tile, index: Sequence[Array], zeros: bool) -> Array:
         inside = all(0 <= item < size for item, size in zip(index, tile.shape, strict=True))
         if inside:
             return tile.data[tuple(index)]
+        if zeros:
+            raise NotChecked(f"an element outside of `{tile.name}` is read")
         return _outside(tile, zeros)[()]
     whole = [_integers(tile, item) for item in index]
     bad: Any = None
@@ -99,6 +101,10 @@ def _scatter(
     tile: Tile, index: list[np.ndarray[Any, Any]], value: Array, lanes: Shape, mask: Array | None, how: str
 ) -> None:
     keep: Any = None if mask is None else np.broadcast_to(mask, lanes)
+    if tile.in_global and any(item.size and item.min() < 0 for item in index):
+        early = np.broadcast_to(np.any(np.stack([np.broadcast_to(item < 0, lanes) for item in index]), axis=0), lanes)
+        if np.any(early if keep is None else early & keep):
+            raise NotChecked(f"`{tile.name}` is stored before its beginning")
     for item, size in zip(index, tile.shape, strict=True):
         if item.size and (item.min() < 0 or item.max() >= size):
             inside = (item >= 0) & (item < size)

@@ -169,6 +169,8 @@ class Expressions:
             if holder.halved:
                 raise NotChecked(f"the shape of `{holder.name}`, which two cores share, is asked for")
             return holder.shape
+        if isinstance(holder, Tile) and node.attr.value == "data":
+            return holder
         if isinstance(holder, (Tile, Cell)) and node.attr.value == "dtype":
             return holder.dtype
         raise NotChecked(f"`{code(node)}` has no meaning here")
@@ -339,7 +341,7 @@ class Expressions:
             return self._of_python(node, args)
         if module in ("math", "numpy") and hasattr(math, name):
             return getattr(math, name)(*map(self.value, args))
-        if module.split(".")[0] == "tilelang":
+        if module.split(".")[0] == "tilelang" or module in ("tvm.tir", "tvm.tirx", "tir"):
             return self._of_language(name, node, args)
         raise NotChecked(f"`{code(node.func)}` is not known")
 
@@ -369,8 +371,12 @@ class Expressions:
             return self.raw(args[0])
         if name == "dtype" and args:
             return self.value(args[0])
-        if name in ("const", "int") and args and not self.names.resolve(node.func) == "":
-            return self._symbol(node, args) if isinstance(args[0], cst.SimpleString) else self.value(args[0])
+        if name == "const" and args:
+            if len(args) == 1:
+                return self._symbol(node, args) if isinstance(args[0], cst.SimpleString) else self.value(args[0])
+            return arithmetic.cast(self.number(args[0]), self.dtype(args[1]))[()]
+        if name == "reinterpret" and len(args) == 2:
+            return self._reinterpreted(*args)
         if name in ("if_then_else", "Select") and len(args) == 3:
             test = self.value(args[0])
             if np.ndim(test) == 0:
@@ -390,6 +396,14 @@ class Expressions:
             found = found[()]
         all_python = all(isinstance(value, (int, float)) for value in values)
         return found.item() if all_python and isinstance(found, np.generic) else found
+
+    def _reinterpreted(self, left: cst.BaseExpression, right: cst.BaseExpression) -> Any:
+        """The bits of an integer as another integer; which argument is the type differs from version to version."""
+        first, second = self.value(left), self.value(right)
+        dtype, value = (first, second) if isinstance(first, str) else (second, first)
+        if not isinstance(dtype, str) or not arithmetic.bits(dtype) or np.asarray(value).dtype.kind == "f":
+            raise NotChecked("the bits of a float have no meaning here")
+        return arithmetic.cast(value, dtype)[()]
 
     def _symbol(self, node: cst.Call, args: list[cst.BaseExpression]) -> object:
         text = self.value(args[0])

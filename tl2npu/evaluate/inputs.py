@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.values import Tile
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel, Memory
 
-_BOUNDARIES = re.compile(r"seqlens|offset|indptr|starts?$|ends?$|cu_", re.IGNORECASE)
+_BOUNDARIES = re.compile(r"seqlens|offset|indptr|starts?$|ends?$|^cu_|padded", re.IGNORECASE)
+_COUNTS = re.compile(r"sizes?$|lens?$|lengths?$|counts?$|^num_", re.IGNORECASE)
+_PADDING = re.compile(r">= 0|!= -1|== -1|> -1|< 0")
+"""How kernels ask whether an index is one."""
+_PADDED = 0.15
+ATTEMPTS = (1, 2, 3)
+"""Integers are drawn in their whole range, then from 0 and 1, then they are 0: some tables are valid in few ways."""
 
 
-def index_limit(kernel: Kernel, tensors: Mapping[str, Tile]) -> int:
-    """The extent of the smallest axis that elements of another tensor or tile are an index of; 0 if there is none."""
+@dataclass(frozen=True)
+class Range:
+    """What integers may be: ``limit`` is the extent of the smallest axis that elements of another tensor are an index
+    of, 0 if there is none; ``longest`` the longest first axis; ``padded``: -1 stands for no index."""
+
+    limit: int
+    longest: int
+    padded: bool
+
+
+def range_of(kernel: Kernel, tensors: Mapping[str, Tile]) -> Range:
+    """What the kernel makes of its integers."""
     found: list[int] = []
     for stmt in kernel.walk():
         for access in accesses(stmt):
@@ -27,12 +46,13 @@ def index_limit(kernel: Kernel, tensors: Mapping[str, Tile]) -> int:
             for axis, dim in enumerate(operand.dims or ()):
                 if dim.loads and axis < len(tensor.shape):
                     found.append(tensor.shape[axis])
-    return min(found, default=0)
+    longest = max((tensor.shape[0] for tensor in tensors.values() if tensor.shape), default=1)
+    return Range(min(found, default=0), longest, bool(_PADDING.search(code(kernel.node.body))))
 
 
-def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], limit: int, seed: int) -> dict[str, object]:
-    """Fill the tensors, and give the other parameters values."""
-    rng = np.random.default_rng(seed)
+def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, attempt: int) -> dict[str, Any]:
+    """Fill the tensors, and give the other parameters values; ``attempt`` is one of :data:`ATTEMPTS`."""
+    rng = np.random.default_rng(1)
     for name, tensor in tensors.items():
         shape, kind = tensor.shape, tensor.data.dtype
         if kind == np.bool_:
@@ -41,15 +61,23 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], limit: int, se
             tensor.data = rng.standard_normal(shape) * 0.75 + 0.125
         elif arithmetic.bits(tensor.dtype) == 8:
             tensor.data = rng.integers(0 if tensor.dtype.startswith("u") else -8, 120, shape)
-        elif len(shape) == 1 and _BOUNDARIES.search(name):
-            top = limit or 8
-            tensor.data = np.sort(rng.integers(0, top + 1, shape))
-            tensor.data[:1] = 0
-            tensor.data[-1:] = top
         else:
-            top = limit or 8
-            tensor.data = np.resize(rng.permutation(top), shape) if top > 1 else np.zeros(shape, np.int64)
-    values: dict[str, object] = {}
+            tensor.data = _integers(name, shape, known, rng, attempt)
+    values: dict[str, Any] = {}
     for name, dtype in scalars.items():
         values[name] = float(rng.uniform(0.3, 0.9)) if not dtype or arithmetic.is_float(dtype) else 3
     return values
+
+
+def _integers(name: str, shape: tuple[int, ...], known: Range, rng: np.random.Generator, attempt: int) -> Any:
+    if len(shape) == 1 and _COUNTS.search(name):
+        return rng.integers(1, max(known.longest // max(shape[0], 1), 1) + 1, shape)
+    if attempt > 1:
+        return rng.integers(0, 4 - attempt, shape)
+    if len(shape) == 1 and _BOUNDARIES.search(name):
+        found = np.sort(rng.integers(0, known.longest + 1, shape))
+        found[:1], found[1:][-1:] = 0, known.longest
+        return found
+    top = known.limit or 8
+    indices = np.resize(rng.permutation(top), shape)
+    return np.where(rng.random(shape) < _PADDED, -1, indices) if known.padded and known.limit else indices

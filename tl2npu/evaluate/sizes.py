@@ -13,8 +13,8 @@ from tl2npu.kernel.factories.assertions import multiples
 from tl2npu.kernel.factories.callers import Caller, callers_of
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
-from tl2npu.kernel.model import Kernel, Memory
-from tl2npu.kernel.symbolic import Div, Mod, Sym
+from tl2npu.kernel.model import Copy, Kernel, Memory
+from tl2npu.kernel.symbolic import Div, Mod, Sym, var
 from tl2npu.kernel.variables import integers
 from tl2npu.source.literals import text_of
 from tl2npu.source.tree import nodes_of
@@ -129,8 +129,7 @@ class _Choice:
             return None
         if period > _LARGEST_PERIOD:
             return None
-        rest = given % period
-        found = 2 * period if rest == 0 else period + rest
+        found = self.least(name, period, given % period, values)
         guessed = name not in self.caller.values
         return found if guessed or found < given else None
 
@@ -139,4 +138,26 @@ class _Choice:
         if name in values and isinstance(values[name], int):
             return int(values[name])  # type: ignore[call-overload,no-any-return]
         period = self.period(name, values)
-        return period + period // 2 + 1 if 1 < period <= _LARGEST_PERIOD and name not in self.multiples else 2 * period
+        ragged = 1 < period <= _LARGEST_PERIOD and name not in self.multiples
+        return self.least(name, period, period // 2 + 1 if ragged else 0, values)
+
+    def least(self, name: str, period: int, rest: int, values: Mapping[str, object]) -> int:
+        """The smallest size with this remainder and two blocks, as long as two tiles that are copied from it."""
+        known = {name: value for name, value in values.items() if isinstance(value, int)}
+        least = 2 * max((part for part in self._parts(name, known)), default=0)
+        found = 2 * period if rest == 0 else period + rest
+        return found + max(0, -(-(least - found) // period)) * period
+
+    def _parts(self, name: str, known: Mapping[str, int]) -> Iterator[int]:
+        """Extents of parts that copies take along an axis of this size."""
+        for stmt in self.kernel.walk():
+            sides = (stmt.src, stmt.dst) if isinstance(stmt, Copy) else ()
+            for side, other in zip(sides, reversed(sides), strict=True):
+                sizes, dims = side.buffer.shape, side.dims or ()
+                for axis, dim in enumerate(dims):
+                    if axis >= len(sizes) or sizes[axis] != var(name):
+                        continue
+                    back = len(sizes) - axis
+                    whole = other.dims is None and back <= len(other.buffer.shape)
+                    extent = dim.extent if dim.extent is not None else other.buffer.shape[-back] if whole else None
+                    yield (extent.evaluate(known) if extent is not None else None) or 1

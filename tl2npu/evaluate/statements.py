@@ -18,7 +18,7 @@ import numpy as np
 from tl2npu.dialects.catalogue import Core, Kind, Operator
 from tl2npu.evaluate import arithmetic, elements, operators
 from tl2npu.evaluate.expressions import Expressions
-from tl2npu.evaluate.values import Array, Cell, Frame, Function, NotChecked, Region, Tile, Unknown, whole_number
+from tl2npu.evaluate.values import Array, Cell, Frame, Function, NotChecked, Region, Row, Tile, Unknown, whole_number
 from tl2npu.kernel import languages
 from tl2npu.kernel.bindings import body_of, single_assignments
 from tl2npu.kernel.expressions import code
@@ -51,6 +51,7 @@ class Layout:
 
     memories: Mapping[int, Memory]
     halved: frozenset[int] = frozenset()
+    gathered: frozenset[int] = frozenset()
     loops: frozenset[tuple[int, int]] = frozenset()
     cores: int = 1
 
@@ -282,12 +283,14 @@ class Machine(Expressions):
 
     def _allocated(self, name: str, call: cst.Call, first: bool) -> Tile | Cell | None:
         op = self.operator(call.func)
+        if op is not None and op.kind is Kind.TYPE and len(call.args) == 3:
+            return self._reshaped(name, call)
         if op is None or op.kind is not Kind.ALLOC:
             return None
         bound = self._bound(op, call)
         dtype = str(bound.get("dtype", "float32"))
         if op.memory == "var":
-            start = bound.get("init", bound.get("value"))
+            start = next((arg for arg in bound.get("args", ()) if not isinstance(arg, str)), bound.get("init"))
             lost = arithmetic.lost((), dtype)[()]
             return Cell(name, dtype, lost if start is None else arithmetic.cast(start, dtype)[()])
         memory = self.layout.memories.get(id(call))
@@ -302,9 +305,18 @@ class Machine(Expressions):
             sizes[0] = max(sizes[0] // 2, 1)
         self.spend(math.prod(sizes) // 16)
         made = Tile(name, dtype, memory, arithmetic.lost(tuple(sizes), dtype), halved)
+        made.gathered = id(call) in self.layout.gathered
         if memory in CUBE_MEMORY:
             self.shared[id(call)] = made
         return made
+
+    def _reshaped(self, name: str, call: cst.Call) -> Tile:
+        """``T.Tensor(shape, dtype, x.data)``: the memory of a tensor in another shape."""
+        sizes, dtype, base = (self.value(arg.value) for arg in call.args)
+        if not isinstance(base, Tile) or arithmetic.named(base.dtype) != arithmetic.named(str(dtype)):
+            raise NotChecked(f"`{code(call)}` has no meaning here")
+        base.written = True
+        return Tile(name, base.dtype, base.memory, base.data.reshape([whole_number(size, name) for size in sizes]))
 
     def _bound(self, op: Operator, call: cst.Call) -> dict[str, Any]:
         if any(arg.star for arg in call.args):
@@ -317,6 +329,8 @@ class Machine(Expressions):
         return {name: self._argument(value) for name, value in bound.items() if name not in ("policy", "annotations")}
 
     def _argument(self, value: object) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._argument, value))
         if isinstance(value, cst.BaseExpression):
             found = self.raw(value)
             return found.value if isinstance(found, Cell) and not isinstance(value, cst.Name) else found
@@ -543,16 +557,17 @@ class Machine(Expressions):
         if grid and len(args) > 1:
             return [range(whole_number(arg, "loop")) for arg in args]
         if any(np.ndim(arg) for arg in args):
-            return [args]
+            return [tuple(args)]
         found = range(*(whole_number(arg, "loop") for arg in args))
         if "step" in words:
             found = range(found.start, found.stop, self.whole(words["step"]))
         if (id(node), 0) in self.layout.loops and len(found) > 1:
-            found = found[: len(found) // 2]
+            turns = len(found) // 2
+            return [[Row.of(value, turns) for value in found[:turns]]]
         return [found]
 
     def _turns(self, node: cst.For, names: list[str], ranges: list[Any]) -> None:
-        if isinstance(ranges[0], list):
+        if isinstance(ranges[0], tuple):
             self._uneven_turns(node, names[0], ranges[0])
             return
         if len(ranges) != len(names):
@@ -564,7 +579,7 @@ class Machine(Expressions):
                     (self.frame if core == self.core else self.frames[core]).values[name] = value
             self.statements(body)
 
-    def _uneven_turns(self, node: cst.For, name: str, args: list[Any]) -> None:
+    def _uneven_turns(self, node: cst.For, name: str, args: tuple[Any, ...]) -> None:
         """A loop that turns as often as each lane wants."""
         low, high = (0, args[0]) if len(args) == 1 else (args[0], args[1])
         if len(args) > 2:
@@ -585,7 +600,7 @@ def _plain(machine: Expressions, value: Any) -> Any:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    if isinstance(left, list):
+    if isinstance(left, (list, tuple)):
         return len(left) == len(right) and all(map(_equal, left, right))
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return np.shape(left) == np.shape(right) and bool(np.array_equal(left, right))

@@ -24,7 +24,8 @@ class NotChecked(Exception):
 class Tile:
     """A tensor or a buffer. ``data`` has floats of 64 bits, integers of 64 bits, or bools, whatever ``dtype`` is.
 
-    ``halved``: each vector core has half of its rows, which is all that ``data`` holds. ``bits``: the flat mask that a
+    ``halved``: each vector core has half of its rows, which is all that ``data`` holds; ``gathered``: it has all, and a
+    row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1). ``bits``: the flat mask that a
     comparison left in it. ``lanes``: elements that each lane has for itself. ``written``: some of it was stored.
     """
 
@@ -33,6 +34,7 @@ class Tile:
     memory: Memory
     data: np.ndarray[Any, Any]
     halved: bool = False
+    gathered: bool = False
     bits: np.ndarray[Any, Any] | None = None
     lanes: dict[tuple[int, ...], Array] = field(default_factory=dict)
     written: bool = False
@@ -137,6 +139,19 @@ class Unknown:
     """A name whose value cannot be told, and why."""
 
     why: str
+
+
+class Row(int):
+    """The variable of a loop that turns half as often, as two cores share its rows; ``turns`` are those of one core."""
+
+    turns: int = 0
+
+    @classmethod
+    def of(cls, value: int, turns: int) -> Row:
+        """The number of a row among those of one core."""
+        made = cls(value)
+        made.turns = turns
+        return made
 
 
 class Frame:
