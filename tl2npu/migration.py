@@ -47,7 +47,7 @@ from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import one_file
-from tl2npu.strategy import choose
+from tl2npu.strategy import choose, same_values
 from tl2npu.strategy.attempt import Attempt
 from tl2npu.suppress import Suppressions
 from tl2npu.todo import with_comments, without_comments
@@ -402,6 +402,11 @@ def _best_form(
     given: Job, suppressions: Suppressions, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> tuple[KernelResult, Job]:
     outcome, job = _best_of(given, suppressions, leave)
+    checked, differs = same_values.self_checked(given, job, outcome)
+    outcome = replace(outcome, checked=checked)
+    if differs:
+        given.note(same_values.CODE, given.located.node, differs, "error")
+        return _refused(given, given.def_line, outcome.source, differs), given
     if outcome.disposition != "refused" or job is given:
         return outcome, job
     given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author
