@@ -116,7 +116,10 @@ def _scatter(
     flat = np.ravel_multi_index(tuple(places), tile.shape).reshape(-1) if places else np.zeros(1, np.int64)
     values, target = values.reshape(-1), tile.data.reshape(-1)
     if how:
-        {"+": np.add, "max": np.maximum, "min": np.minimum}[how].at(target, flat, values)
+        if _distinct(flat, target.size):
+            target[flat] = _combined(how, target[flat], values)
+        else:
+            {"+": np.add, "max": np.maximum, "min": np.minimum}[how].at(target, flat, values)
     else:
         target[flat] = values
         if len(flat) > 1 and not _same(target[flat], values):
@@ -140,6 +143,10 @@ def several(tile: Tile, index: Sequence[Array], lanes: Shape, mask: Array | None
     if not places or not places[0].size:
         return False
     flat = np.ravel_multi_index(tuple(places), tile.shape, mode="clip").reshape(-1)
-    seen = np.zeros(tile.data.size, np.bool_)
+    return not _distinct(flat, tile.data.size)
+
+
+def _distinct(flat: Any, size: int) -> bool:
+    seen = np.zeros(size, np.bool_)
     seen[flat] = True
-    return int(np.count_nonzero(seen)) < flat.size
+    return int(np.count_nonzero(seen)) == flat.size

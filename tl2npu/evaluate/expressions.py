@@ -45,6 +45,9 @@ _COMPARED: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
     cst.GreaterThanEqual: operator.ge,
 }
 _CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None}
+_OF_DEVICES = frozenset({"multi_processor_count", "cube_core_num", "vector_core_num"})
+_CORES = 4
+"""Of the device, where a kernel asks for their number: few, so that a core does several tasks."""
 _BUILTIN: Mapping[str, Callable[..., object]] = {
     "len": len,
     "abs": np.abs,
@@ -164,6 +167,8 @@ class Expressions:
     def _attribute(self, node: cst.Attribute) -> object:
         if self.names.resolve(node):
             return self._imported(node)
+        if node.attr.value in _OF_DEVICES:
+            return _CORES
         holder = self.raw(node.value)
         if isinstance(holder, Tile) and node.attr.value == "shape":
             if holder.halved:
@@ -339,6 +344,8 @@ class Expressions:
             raise NotChecked(f"`{code(node)}` has arguments with stars")
         if not resolved and isinstance(node.func, cst.Name) and node.func.value in _BUILTIN:
             return self._of_python(node, args)
+        if name == "is_available":
+            return True
         if module in ("math", "numpy") and hasattr(math, name):
             return getattr(math, name)(*map(self.value, args))
         if module.split(".")[0] == "tilelang" or module in ("tvm.tir", "tvm.tirx", "tir"):
@@ -407,8 +414,9 @@ class Expressions:
 
     def _symbol(self, node: cst.Call, args: list[cst.BaseExpression]) -> object:
         text = self.value(args[0])
-        if isinstance(text, str) and text in self.symbols:
-            return self.symbols[text]
+        texts = [one.strip() for one in str(text).split(",")]
+        if all(one in self.symbols for one in texts):
+            return self.symbols[texts[0]] if len(texts) == 1 else tuple(self.symbols[one] for one in texts)
         raise NotChecked(f"the size `{code(node)}` is not known")
 
     def dtype(self, node: cst.BaseExpression) -> str:

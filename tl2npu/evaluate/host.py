@@ -28,8 +28,7 @@ def surroundings(
     reader.carry_out(file.index.module.body)
     around = [node for node in file.index.ancestors(located.node) if isinstance(node, cst.FunctionDef)]
     for function in reversed(around):
-        given = bound if located.factory is not None and function is located.factory.node else {}
-        reader.go_into(function, given)
+        reader.go_into(function, bound)
     return reader.frame
 
 
@@ -51,7 +50,7 @@ class _Host(Machine):
             inner.values[name] = Unknown(f"the value of `{name}` is not known")
             if name in bound:
                 inner.values[name] = bound[name]
-            elif param.default is not None:
+            elif param.default is not None:  # a guess stands for None where a size is needed
                 try:
                     inner.values[name] = self.value(param.default)
                 except _FAILS:

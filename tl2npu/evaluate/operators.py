@@ -16,7 +16,7 @@ Args = Mapping[str, Any]
 
 IDLE = frozenset({Kind.SYNC, Kind.ANNOTATION, Kind.DEBUG})
 """What orders or describes, and computes nothing."""
-_IDLE_NAMES = frozenset({"use_swizzle", "sync_threads", "sync_all", "disable_warp_group_reg_alloc", "loop_break"})
+_IDLE_NAMES = frozenset({"use_swizzle", "sync_threads", "sync_all", "disable_warp_group_reg_alloc"})
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Place:
 def apply(op: Operator, args: Args, place: Place) -> None:
     """Carry out an operator. Raises :class:`NotChecked` for one without a meaning."""
     if op.kind in IDLE or op.name in _IDLE_NAMES:
+        return
+    if op.kind is Kind.SYSTEM and not any(isinstance(value, (Tile, Region)) for value in args.values()):
         return
     function = _BY_NAME.get(op.name) or (_element_wise(op) if op.meaning else None)
     if function is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 import libcst as cst
@@ -49,7 +49,9 @@ def choose(file: FileKernels, located: Located, kernel: Kernel) -> list[Sizes]:
     caller = max(callers_of(file, located), key=lambda one: len(one.values))
     bound = {name: value for name, value in caller.bound.items() if isinstance(value, _PLAIN)}
     choice = _Choice(file, located, kernel, caller)
-    guessed = {name: choice.guess(name) for name in _needed(located) if name not in bound}
+    counted = choice.in_tensors | choice.in_tiles | {name for value in choice.integers for name in value.names}
+    needed = {name for name in _needed(file, located, counted) if bound.get(name) is None}
+    guessed = {name: choice.guess(name) for name in sorted(needed)}
     symbols = _symbols(file)
     free = {n for n, v in bound.items() if isinstance(v, int) and not isinstance(v, bool)} | guessed.keys()
     small = {name: value for name in free if (value := choice.smaller(name, {**caller.values, **guessed})) is not None}
@@ -60,16 +62,20 @@ def choose(file: FileKernels, located: Located, kernel: Kernel) -> list[Sizes]:
     return found
 
 
-def _needed(located: Located) -> list[str]:
-    if located.factory is None:
-        return []
-    params = located.factory.node.params
-    every = (*params.posonly_params, *params.params, *params.kwonly_params)
-    return [param.name.value for param in every if param.default is None]
+def _needed(file: FileKernels, located: Located, counted: Set[str]) -> list[str]:
+    """Parameters of the functions around the kernel that have no default, or None where a size is needed."""
+    around = [node for node in file.index.ancestors(located.node) if isinstance(node, cst.FunctionDef)]
+    found = []
+    for node in around:
+        for param in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
+            none = isinstance(param.default, cst.Name) and param.default.value == "None"
+            if param.default is None or (none and param.name.value in counted):
+                found.append(param.name.value)
+    return found
 
 
 def _symbols(file: FileKernels) -> dict[str, str]:
-    """``M = T.symbolic("m")``: names with the texts."""
+    """``M = T.symbolic("m")``, ``M, N = T.const("m, n")``: names with the texts."""
     found: dict[str, str] = {}
     for node in nodes_of(file.index.module, cst.Assign):
         call = node.value if isinstance(node, cst.Assign) else None
@@ -77,9 +83,16 @@ def _symbols(file: FileKernels) -> dict[str, str]:
             continue
         name = (file.names.resolve(call.func) or "").removeprefix("tilelang.language.")
         target, text = node.targets[0].target, call.args[0].value  # type: ignore[union-attr]
-        if name in _SYMBOLIC and isinstance(target, cst.Name) and isinstance(text, cst.SimpleString):
-            found[target.value] = str(text_of(text))
+        if name in _SYMBOLIC and isinstance(text, cst.SimpleString):
+            several = target.elements if isinstance(target, (cst.Tuple, cst.List)) else [cst.Element(target)]
+            texts = [one.strip() for one in str(text_of(text)).split(",")]
+            found |= {e.value.value: one for e, one in zip(several, texts, strict=False) if isinstance(e.value, cst.Name)}
     return found
+
+
+def _has_term(sym: Sym, name: str) -> bool:
+    """Whether a multiple of the name alone is a term of a sum."""
+    return any(len(monomial) == 1 and monomial[0].names == {name} for monomial, _ in sym.terms)
 
 
 class _Choice:
@@ -116,7 +129,7 @@ class _Choice:
         found = self.multiples.get(name, 1)
         for value in self.integers:
             for atom in value.atoms():
-                if isinstance(atom, (Div, Mod)) and name in atom.num.names and name not in atom.den.names:
+                if isinstance(atom, (Div, Mod)) and _has_term(atom.num, name) and name not in atom.den.names:
                     by = atom.den.evaluate(known)
                     if by is not None and by > 0 and not (atom.den.names & (self.in_tensors - self.in_tiles)):
                         found = math.lcm(found, by)
@@ -158,6 +171,6 @@ class _Choice:
                     if axis >= len(sizes) or sizes[axis] != var(name):
                         continue
                     back = len(sizes) - axis
-                    whole = other.dims is None and back <= len(other.buffer.shape)
+                    whole = other.dims is None and back <= len(other.buffer.shape) and side.is_indexed
                     extent = dim.extent if dim.extent is not None else other.buffer.shape[-back] if whole else None
                     yield (extent.evaluate(known) if extent is not None else None) or 1

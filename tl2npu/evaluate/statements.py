@@ -41,6 +41,7 @@ _AUGMENTED: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 _AT_ONCE = frozenset({"Parallel"})
 _IN_ORDER = frozenset({"serial", "Serial", "Pipelined", "unroll", "Unroll", "vectorized", "Vectorized", "grid"})
+_HINTS = frozenset({"policy", "annotations", "mbar", "barrier", "loop_layout"})
 _MOST_TURNS = 4096
 
 
@@ -287,6 +288,9 @@ class Machine(Expressions):
             return self._reshaped(name, call)
         if op is None or op.kind is not Kind.ALLOC:
             return None
+        if op.memory is None:
+            self.frame.values[name] = Unknown(f"`{name}` is no memory")
+            raise NotChecked(f"`{name}` is no memory")
         bound = self._bound(op, call)
         dtype = str(bound.get("dtype", "float32"))
         if op.memory == "var":
@@ -326,7 +330,7 @@ class Machine(Expressions):
             bound = languages.half_rewritten(self.dialect, op, pairs).bind(pairs)
         except TypeError as error:
             raise NotChecked(f"T.{op.name}: {error}") from None
-        return {name: self._argument(value) for name, value in bound.items() if name not in ("policy", "annotations")}
+        return {name: self._argument(value) for name, value in bound.items() if name not in _HINTS}
 
     def _argument(self, value: object) -> Any:
         if isinstance(value, tuple):
