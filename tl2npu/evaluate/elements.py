@@ -136,13 +136,13 @@ def several(tile: Tile, index: Sequence[Array], lanes: Shape, mask: Array | None
     """Whether several lanes have the same element."""
     if not lanes:
         return False
-    keep = None if mask is None else np.broadcast_to(mask, lanes)
+    keep = np.broadcast_to(True if mask is None else mask, lanes)
     places = [np.broadcast_to(_integers(tile, item), lanes) for item in index]
-    if keep is not None:
-        places = [item[keep] for item in places]
-    if not places or not places[0].size:
+    for item, size in zip(places, tile.shape, strict=True):
+        keep = keep & (item >= 0) & (item < size)
+    if not places or not np.any(keep):
         return False
-    flat = np.ravel_multi_index(tuple(places), tile.shape, mode="clip").reshape(-1)
+    flat = np.ravel_multi_index(tuple(item[keep] for item in places), tile.shape)
     return not _distinct(flat, tile.data.size)
 
 

@@ -62,6 +62,13 @@ def choose(file: FileKernels, located: Located, kernel: Kernel) -> list[Sizes]:
     return found
 
 
+def switched(kernel: Kernel, chosen: Sizes) -> Sizes | None:
+    """The same with the other value of each switch that the kernel names; None if it names none."""
+    named = {name.value for name in nodes_of(kernel.node.body, cst.Name) if isinstance(name, cst.Name)}
+    other = {name: not value for name, value in chosen.bound.items() if isinstance(value, bool) and name in named}
+    return Sizes({**chosen.bound, **other}, chosen.symbols, False) if other else None
+
+
 def _needed(file: FileKernels, located: Located, counted: Set[str]) -> list[str]:
     """Parameters of the functions around the kernel that have no default, or None where a size is needed."""
     around = [node for node in file.index.ancestors(located.node) if isinstance(node, cst.FunctionDef)]
@@ -144,7 +151,7 @@ class _Choice:
             return None
         found = self.least(name, period, given % period, values)
         guessed = name not in self.caller.values
-        return found if guessed or found < given else None
+        return found if guessed or found < given or given < 2 else None
 
     def late(self, name: str, values: Mapping[str, object]) -> int:
         """A size that only a launch knows: a tile and a part of one."""

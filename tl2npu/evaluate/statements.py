@@ -116,23 +116,25 @@ class Machine(Expressions):
 
     # blocks ----------------------------------------------------------------------------------------------------------
 
-    def run(self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]) -> None:
-        """Run every block of the grid, the first axis fastest."""
-        self.grid, pending = None, iter([()])
-        for block in itertools.chain(pending, self._others()):
+    def run(
+        self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object], backwards: bool = False
+    ) -> None:
+        """Run every block of the grid, the first axis fastest; ``backwards``: but for the first, the last one first."""
+        self.grid, first = None, iter([()])
+        for block in itertools.chain(first, self._others(backwards)):
             self.block, self.launches, self.shared = block, 0, {}
             self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
             self.core, self.frame = 0, self.frames[0]
             self.statements(body)
 
-    def _others(self) -> Iterator[tuple[int, ...]]:
+    def _others(self, backwards: bool) -> Iterator[tuple[int, ...]]:
         if self.grid is None:
             raise NotChecked("it has no launch")
         if math.prod(self.grid) == 0:
             raise NotChecked("it has no block at this size")
         axes = [range(extent) for extent in reversed(self.grid)]
-        for place in itertools.islice(itertools.product(*axes), 1, None):
-            yield tuple(reversed(place))
+        found = [tuple(reversed(place)) for place in itertools.product(*axes)][1:]
+        yield from reversed(found) if backwards else found
 
     def binding(self, axis: int) -> object:
         """``T.get_block_binding``: the number of the vector core, on Ascend."""
