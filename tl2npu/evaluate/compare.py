@@ -158,7 +158,7 @@ def _close(left: Any, right: Any) -> Any:
     scale = float(np.median(np.abs(finite))) if finite.size else 0.0
     with np.errstate(all="ignore"):
         near = np.abs(left - right) <= TOLERANCE * (np.abs(left) + scale)
-    return near | (left == right)
+    return (near & np.isfinite(left)) | (left == right)
 
 
 def _shown(value: Any) -> str:

@@ -13,13 +13,14 @@ from tl2npu.kernel.factories.assertions import multiples
 from tl2npu.kernel.factories.callers import Caller, callers_of
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
-from tl2npu.kernel.model import Copy, Kernel, Memory
+from tl2npu.kernel.model import Copy, Kernel, Loop, Memory
 from tl2npu.kernel.symbolic import Div, Mod, Sym, var
 from tl2npu.kernel.variables import integers
 from tl2npu.source.literals import text_of
 from tl2npu.source.tree import nodes_of
 
 _LARGEST_PERIOD = 4096
+_MOST_DOUBLINGS = 3
 _PLAIN = (int, float, str, bool, tuple, type(None))
 _SYMBOLIC = frozenset({"symbolic", "dynamic", "dyn", "var", "const"})
 _GUESSES: tuple[tuple[str, object], ...] = (
@@ -52,9 +53,13 @@ def choose(file: FileKernels, located: Located, kernel: Kernel) -> list[Sizes]:
     counted = choice.in_tensors | choice.in_tiles | {name for value in choice.integers for name in value.names}
     needed = {name for name in _needed(file, located, counted) if bound.get(name) is None}
     guessed = {name: choice.guess(name) for name in sorted(needed)}
+    for name, value in guessed.items():
+        if isinstance(value, int) and name not in choice.in_tensors | choice.in_tiles:
+            guessed[name] = max(value, 2 * choice.period(name, {**caller.values, **guessed}) % _LARGEST_PERIOD)
     symbols = _symbols(file)
     free = {n for n, v in bound.items() if isinstance(v, int) and not isinstance(v, bool)} | guessed.keys()
     small = {name: value for name in free if (value := choice.smaller(name, {**caller.values, **guessed})) is not None}
+    small = choice.with_turns(small, {**caller.values, **guessed})
     late = {text: choice.late(name, {**caller.values, **guessed}) for name, text in symbols.items()}
     found = [Sizes({**bound, **guessed, **small}, late, False)]
     if not guessed and not symbols:
@@ -167,6 +172,26 @@ class _Choice:
         least = 2 * max((part for part in self._parts(name, known)), default=0)
         found = 2 * period if rest == 0 else period + rest
         return found + max(0, -(-(least - found) // period)) * period
+
+    def with_turns(self, small: dict[str, int], values: Mapping[str, object]) -> dict[str, int]:
+        """The sizes, larger where a loop in order would turn once only and more often with those that are given."""
+        known = {name: value for name, value in values.items() if isinstance(value, int)}
+        extents = [
+            item.extent
+            for stmt in self.kernel.walk()
+            if isinstance(stmt, Loop) and stmt.kind != "parallel"
+            for item in stmt.ranges
+        ]
+        small = dict(small)
+        for extent in extents:
+            for _ in range(_MOST_DOUBLINGS):
+                if extent.evaluate({**known, **small}) != 1 or extent.evaluate(known) == 1:
+                    break
+                for name in sorted(extent.names & small.keys()):
+                    period = self.period(name, values)
+                    grown = small[name] + period * max(1, small[name] // period)
+                    small[name] = grown if name not in self.caller.values else min(grown, max(known[name], small[name]))
+        return small
 
     def _parts(self, name: str, known: Mapping[str, int]) -> Iterator[int]:
         """Extents of parts that copies take along an axis of this size."""
