@@ -13,6 +13,7 @@ import pytest
 
 from tests.backends.support import Machine
 from tests.in_process import children_in_copies
+from tests.late_products import late_products
 from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
 from tl2npu.languages import migrate_source
@@ -128,6 +129,9 @@ def run_once(code: str, line: int) -> FileResult:
         return on_a_device(page, example)
     if page.group in TRITON:
         return migrate_source(example.text, path, options(page))
+    if page.code == "TL970":
+        with late_products():
+            return migrate_text(example.text, path, options(page))
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS
     if page.group == "instructions" and example.after is None:
         checked = "is_npu=True" in example.text

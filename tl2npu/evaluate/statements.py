@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,8 @@ _AT_ONCE = frozenset({"Parallel"})
 _IN_ORDER = frozenset({"serial", "Serial", "Pipelined", "unroll", "Unroll", "vectorized", "Vectorized", "grid"})
 _HINTS = frozenset({"policy", "annotations", "mbar", "barrier", "loop_layout"})
 _MOST_TURNS = 4096
+_MOST_BLOCKS = 100_000
+"""More than the bound on work lets through."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,10 @@ class Layout:
     gathered: frozenset[int] = frozenset()
     loops: frozenset[tuple[int, int]] = frozenset()
     cores: int = 1
+
+
+class _Launched(Exception):
+    """The launch is reached, and its grid known."""
 
 
 class _Return(Exception):
@@ -119,22 +125,28 @@ class Machine(Expressions):
     def run(
         self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object], backwards: bool = False
     ) -> None:
-        """Run every block of the grid, the first axis fastest; ``backwards``: but for the first, the last one first."""
-        self.grid, first = None, iter([()])
-        for block in itertools.chain(first, self._others(backwards)):
-            self.block, self.launches, self.shared = block, 0, {}
-            self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
-            self.core, self.frame = 0, self.frames[0]
-            self.statements(body)
-
-    def _others(self, backwards: bool) -> Iterator[tuple[int, ...]]:
+        """Run every block of the grid, the first axis fastest; ``backwards``: the last one first."""
+        self.grid = None
+        try:
+            self._block((), body, around, params)
+        except _Launched:
+            pass
         if self.grid is None:
             raise NotChecked("it has no launch")
         if math.prod(self.grid) == 0:
             raise NotChecked("it has no block at this size")
         axes = [range(extent) for extent in reversed(self.grid)]
-        found = [tuple(reversed(place)) for place in itertools.product(*axes)][1:]
-        yield from reversed(found) if backwards else found
+        blocks = [tuple(reversed(place)) for place in itertools.islice(itertools.product(*axes), _MOST_BLOCKS)]
+        for block in reversed(blocks) if backwards else blocks:
+            self._block(block, body, around, params)
+
+    def _block(
+        self, block: tuple[int, ...], body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]
+    ) -> None:
+        self.block, self.launches, self.shared = block, 0, {}
+        self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
+        self.core, self.frame = 0, self.frames[0]
+        self.statements(body)
 
     def binding(self, axis: int) -> object:
         """``T.get_block_binding``: the number of the vector core, on Ascend."""
@@ -149,10 +161,7 @@ class Machine(Expressions):
         grid = tuple(self.whole(arg.value) for arg in call.args if arg.keyword is None)
         if self.grid is None:
             self.grid = grid
-            if not self.block:
-                self.block = (0,) * len(grid)
-                if math.prod(grid) == 0:
-                    raise NotChecked("it has no block at this size")
+            raise _Launched
         if grid != self.grid:
             raise NotChecked("its grid is not the same for all blocks")
         name = node.items[0].asname.name if node.items[0].asname is not None else None

@@ -21,7 +21,7 @@ def self_checked(given: Job, job: Job, result: KernelResult) -> tuple[SelfCheck 
     if not given.options.self_check or result.disposition != "migrated":
         return None, ""
     if result.source not in _READ or result.target not in _WRITTEN:
-        return SelfCheck(False, "only migrated GPU kernels are evaluated"), ""
+        return None, ""
     outcome = compared(subject_of(given), subject_of(job))
     if outcome.equal is None:
         return SelfCheck(False, outcome.why), ""
