@@ -28,7 +28,7 @@ def named(dtype: str) -> str:
 
 def is_float(dtype: str) -> bool:
     """Any float, those of 8 bits among them."""
-    return named(dtype).startswith(("float", "bfloat"))
+    return named(dtype).startswith(("float", "bfloat", "tfloat"))
 
 
 def bits(dtype: str) -> int:

@@ -154,7 +154,7 @@ def _verdict(old: dict[str, Tile], new: dict[str, Tile], before: Mapping[str, An
 def _close(left: Any, right: Any) -> Any:
     if left.dtype != np.float64:
         return left == right
-    finite = left[np.isfinite(left)]
+    finite = left[np.isfinite(left) & (left != 0)]
     scale = float(np.median(np.abs(finite))) if finite.size else 0.0
     with np.errstate(all="ignore"):
         near = np.abs(left - right) <= TOLERANCE * (np.abs(left) + scale)

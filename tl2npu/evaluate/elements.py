@@ -67,7 +67,7 @@ def store(tile: Tile, index: Sequence[Array], value: Array, lanes: Shape, mask: 
         raise NotChecked(f"`{tile.name}` has {len(tile.shape)} axes and {len(index)} indices")
     tile.bits, tile.written = None, True
     plain = all(isinstance(item, (int, np.integer)) for item in index)
-    if plain and lanes and not tile.in_global and not how and math.prod(lanes) > 1 and np.ndim(value):
+    if plain and tile.local and not how and math.prod(lanes) > 1:
         place = tuple(int(item) for item in index)
         found = arithmetic.cast(value, tile.dtype)
         before = tile.lanes.get(place, tile.data[place])

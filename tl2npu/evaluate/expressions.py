@@ -44,9 +44,11 @@ _COMPARED: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
     cst.GreaterThan: operator.gt,
     cst.GreaterThanEqual: operator.ge,
 }
-_CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None}
+_CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None, "__name__": "kernel"}
 _OF_DEVICES = frozenset({"multi_processor_count", "cube_core_num", "vector_core_num"})
 _CORES = 4
+_OF_HOSTS: Mapping[str, object] = {"is_available": True, "get_num_sms": _CORES, "get_device_capability": (9, 0)}
+_OF_HOSTS = {**_OF_HOSTS, "get_device_name": "device"}
 """Of the device, where a kernel asks for their number: few, so that a core does several tasks."""
 _BUILTIN: Mapping[str, Callable[..., object]] = {
     "len": len,
@@ -267,7 +269,7 @@ class Expressions:
             right = self.value(target.comparator)
             if kind in (cst.Is, cst.IsNot):
                 this: Any = (left is right) == (kind is cst.Is)
-            elif kind in (cst.In, cst.NotIn) and isinstance(right, (tuple, list)):
+            elif kind in (cst.In, cst.NotIn) and isinstance(right, (tuple, list, str)):
                 this = (left in right) == (kind is cst.In)
             elif isinstance(left, (Tile, tuple)) or isinstance(right, (Tile, tuple)) or kind not in _COMPARED:
                 raise NotChecked(f"`{code(node)}` has no meaning here")
@@ -334,6 +336,8 @@ class Expressions:
         if mine is not None:
             return self.called(mine, node)
         if isinstance(node.func, cst.Attribute) and self.names.resolve(node.func) is None:
+            if node.func.attr.value in ("strip", "lower", "upper") and isinstance(text := self.value(node.func.value), str):
+                return getattr(text, node.func.attr.value)()
             if node.func.attr.value == "astype" and len(node.args) == 1:
                 return arithmetic.cast(self.value(node.func.value), self.dtype(node.args[0].value))[()]
             raise NotChecked(f"`{code(node)}` has no meaning here")
@@ -344,10 +348,12 @@ class Expressions:
             raise NotChecked(f"`{code(node)}` has arguments with stars")
         if not resolved and isinstance(node.func, cst.Name) and node.func.value in _BUILTIN:
             return self._of_python(node, args)
-        if name == "is_available":
-            return True
+        if name in _OF_HOSTS:
+            return _OF_HOSTS[name]
         if module in ("math", "numpy") and hasattr(math, name):
             return getattr(math, name)(*map(self.value, args))
+        if name in _OF_HOSTS:
+            return _OF_HOSTS[name]
         if module.split(".")[0] == "tilelang" or module in ("tvm.tir", "tvm.tirx", "tir"):
             return self._of_language(name, node, args)
         raise NotChecked(f"`{code(node.func)}` is not known")
@@ -374,6 +380,10 @@ class Expressions:
             return 1 << max(0, self.whole(args[0]) - 1).bit_length()
         if name == "get_block_binding" and len(args) <= 1:
             return self.binding(self.whole(args[0]) if args else 0)
+        if name == "get_thread_binding" and len(args) <= 1:
+            return self.thread(self.whole(args[0]) if args else 0)
+        if name == "get_thread_bindings" and not args:
+            return tuple(self.thread(axis) for axis in range(3))
         if name in ("address_of", "region") and args:
             return self.raw(args[0])
         if name == "dtype" and args:
@@ -428,6 +438,10 @@ class Expressions:
 
     def binding(self, axis: int) -> object:
         """The number of the block, or of the vector core, for :mod:`tl2npu.evaluate.statements`."""
+        raise NotImplementedError
+
+    def thread(self, axis: int) -> object:
+        """The number of the thread, for :mod:`tl2npu.evaluate.statements`."""
         raise NotImplementedError
 
     def is_operator(self, node: cst.Call, kind: Kind) -> bool:

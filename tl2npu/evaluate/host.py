@@ -12,6 +12,7 @@ from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.statements import Layout, Machine
 from tl2npu.evaluate.values import Frame, Function, NotChecked, Tile, Unknown, whole_number
 from tl2npu.kernel.bindings import assigned_names, body_of
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.model import Memory
@@ -23,8 +24,8 @@ _FAILS = (NotChecked, ArithmeticError, ValueError, TypeError, IndexError, KeyErr
 def surroundings(
     file: FileKernels, located: Located, bound: Mapping[str, object], symbols: Mapping[str, int]
 ) -> Frame:
-    """The names around a kernel; ``bound`` are parameters of its factory, ``symbols`` the sizes of ``T.symbolic``."""
-    reader = _Host(file, symbols)
+    """The names around a kernel; ``bound`` are parameters of its factory and sizes of the module, ``symbols`` the sizes of ``T.symbolic``."""
+    reader = _Host(file, symbols, bound)
     reader.carry_out(file.index.module.body)
     around = [node for node in file.index.ancestors(located.node) if isinstance(node, cst.FunctionDef)]
     for function in reversed(around):
@@ -35,10 +36,11 @@ def surroundings(
 class _Host(Machine):
     """Carries out what it understands; any other name becomes unknown."""
 
-    def __init__(self, file: FileKernels, symbols: Mapping[str, int]) -> None:
+    def __init__(self, file: FileKernels, symbols: Mapping[str, int], bound: Mapping[str, object]) -> None:
         super().__init__(file.names, "gpu", Layout({}))
         self.symbols, self.left = dict(symbols), _WORK
         self.frames = {0: self.frame}
+        self.sizes = {name: value for name, value in bound.items() if type(value) is int}
 
     def go_into(self, function: cst.FunctionDef, bound: Mapping[str, object]) -> None:
         """Enter a function with some of its parameters known."""
@@ -63,8 +65,9 @@ class _Host(Machine):
         for node in body:
             if isinstance(node, cst.SimpleStatementLine):
                 for small in node.body:
-                    if isinstance(small, (cst.Return, cst.Raise)):
+                    if isinstance(small, cst.Return):
                         return False
+                    self._must_hold(small)
                     if isinstance(small, (cst.Assign, cst.AnnAssign, cst.AugAssign)):
                         self._attempt(small)
             elif isinstance(node, cst.FunctionDef):
@@ -76,9 +79,24 @@ class _Host(Machine):
                 self._forget(node, "it is bound in a statement that is not read")
         return True
 
+    def _must_hold(self, small: cst.BaseSmallStatement) -> None:
+        """Raises :class:`NotChecked` for sizes that the author does not take."""
+        if isinstance(small, cst.Raise):
+            raise NotChecked("it takes no such sizes")
+        if isinstance(small, cst.Assert):
+            try:
+                holds = bool(self.value(small.test))
+            except _FAILS:
+                return
+            if not holds:
+                raise NotChecked(f"`{code(small.test)}` does not hold at these sizes")
+
     def _attempt(self, small: cst.BaseSmallStatement) -> None:
         try:
             self._small(small, True)
+            for name in assigned_names(small) & self.sizes.keys():
+                if type(self.frame.values.get(name)) is int:  # a constant of the module, as a smaller size
+                    self.frame.values[name] = self.sizes[name]
         except _FAILS as error:
             self._forget(small, str(error))
 

@@ -16,7 +16,7 @@ Args = Mapping[str, Any]
 
 IDLE = frozenset({Kind.SYNC, Kind.ANNOTATION, Kind.DEBUG})
 """What orders or describes, and computes nothing."""
-_IDLE_NAMES = frozenset({"use_swizzle", "sync_threads", "sync_all", "disable_warp_group_reg_alloc"})
+_IDLE_NAMES = frozenset({"use_swizzle", "sync_threads", "sync_all", "disable_warp_group_reg_alloc", "finalize_reducer"})
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def apply(op: Operator, args: Args, place: Place) -> None:
     function = _BY_NAME.get(op.name) or (_element_wise(op) if op.meaning else None)
     if function is None:
         raise NotChecked(f"`T.{op.name}` has no meaning here")
-    if place.lanes and op.kind is not Kind.ATOMIC:
+    if place.lanes and op.kind is not Kind.ATOMIC and (op.kind is not Kind.FILL or place.mask is not None):
         raise NotChecked(f"`T.{op.name}` stands in a `T.Parallel` loop")
     function(args, place)
 
@@ -154,6 +154,37 @@ def _cumsum(args: Args, place: Place) -> None:
 def _transpose(args: Args, place: Place) -> None:
     target = _region(args, "dst")
     target.assign(np.squeeze(_region(args, "src").view()).T.reshape(target.view().shape))
+
+
+def _im2col(args: Args, place: Place) -> None:
+    """Rows of a convolution as a matrix (``Conv2DIm2ColOp``, tilelang/src/op/copy.cc): the image is NHWC, channels are
+    the fastest columns, what lies outside of the image is 0."""
+    image, target = _region(args, "img").view(), _region(args, "col")
+    _, height, width, channels = image.shape
+    kernel, stride, dilation, pad = (int(args[name]) for name in ("kernel", "stride", "dilation", "pad"))
+    rows, columns = target.view().shape
+    row = (args["nhw_step"] * rows + np.arange(rows))[:, None]
+    column = (args["c_step"] * columns + np.arange(columns))[None, :]
+    high, wide = ((size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1 for size in (height, width))
+    y = row % (high * wide) // wide * stride + column // channels // kernel * dilation - pad
+    x = row % wide * stride + column // channels % kernel * dilation - pad
+    index = [row // (high * wide), y, x, column % channels]
+    inside = np.all([(i >= 0) & (i < n) for i, n in zip(np.broadcast_arrays(*index), image.shape, strict=True)], axis=0)
+    index = [np.clip(i, 0, n - 1) for i, n in zip(index, image.shape, strict=True)]
+    target.assign(np.where(inside, image[tuple(index)], 0))
+
+
+def _several_atomics(count: int) -> Callable[[Args, Place], None]:
+    """``T.atomic_addx2``: elements side by side."""
+    add = _atomic("+")
+
+    def function(args: Args, place: Place) -> None:
+        sides = [_region(args, name) for name in ("dst", "value")]
+        for number in range(count):
+            moved = [Region(side.tile, [*side.starts[:-1], side.starts[-1] + number], None) for side in sides]
+            add({**args, "dst": moved[0], "value": moved[1]}, place)
+
+    return function
 
 
 def _atomic(how: str) -> Callable[[Args, Place], None]:
@@ -299,12 +330,17 @@ _BY_NAME: Mapping[str, Callable[[Args, Place], None]] = {
     "gemm": _gemm,
     "gemm_v0": _gemm,
     "wgmma_gemm": _gemm,
+    "tcgen05_gemm": _gemm,
     "reduce": _reduce(""),
     **{f"reduce_{name}": _reduce(name) for name in _REDUCTIONS},
     "cumsum": _cumsum,
     "transpose": _transpose,
     "tile.transpose": _transpose,
     "atomic_add": _atomic("+"),
+    "atomic_addx2": _several_atomics(2),
+    "atomic_addx4": _several_atomics(4),
+    "im2col": _im2col,
+    "c2d_im2col": _im2col,
     "atomic_max": _atomic("max"),
     "atomic_min": _atomic("min"),
     "tile.atomic_add": _atomic("+"),

@@ -21,11 +21,19 @@ from tl2npu.source.tree import nodes_of
 
 _LARGEST_PERIOD = 4096
 _MOST_DOUBLINGS = 3
+_FEW = 4
+"""Taps, strides: sizes that are small as they are given stay."""
+_TILE = 16
+"""Rows of a tile that two cores can share, where no call says how many there are."""
 _PLAIN = (int, float, str, bool, tuple, type(None))
 _SYMBOLIC = frozenset({"symbolic", "dynamic", "dyn", "var", "const"})
 _GUESSES: tuple[tuple[str, object], ...] = (
     (r"acc\w*_?(d?type)?$|accum", "float32"),
     (r"d?type", "float16"),
+    (r"^groups?$|group_size", 16),
+    (r"kv_?heads|head_?kv", 2),
+    (r"heads", 32),
+    (r"dim|hidden", 64),
     (r"eps|scale|alpha|beta|value|theta", 0.5),
     (r"^(is|has|use|with|enable)_|causal|trans|_first$|swizzle|rasteri", False),
     (r"threads", 128),
@@ -49,15 +57,19 @@ def choose(file: FileKernels, located: Located, kernel: Kernel) -> list[Sizes]:
     """Sizes to evaluate a kernel at, the first with few blocks; then those of a call, if there is one."""
     caller = max(callers_of(file, located), key=lambda one: len(one.values))
     bound = {name: value for name, value in caller.bound.items() if isinstance(value, _PLAIN)}
+    is_called = located.factory is None or caller.node is not located.factory.node
     choice = _Choice(file, located, kernel, caller)
     counted = choice.in_tensors | choice.in_tiles | {name for value in choice.integers for name in value.names}
     needed = {name for name in _needed(file, located, counted) if bound.get(name) is None}
+    if not is_called:  # defaults such as `groups=1`
+        small = {n for n, v in bound.items() if isinstance(v, int) and not isinstance(v, bool) and v < _TILE}
+        needed |= small & choice.in_tiles
     guessed = {name: choice.guess(name) for name in sorted(needed)}
     for name, value in guessed.items():
-        if isinstance(value, int) and name not in choice.in_tensors | choice.in_tiles:
+        if type(value) is int and name not in choice.in_tensors | choice.in_tiles:
             guessed[name] = max(value, 2 * choice.period(name, {**caller.values, **guessed}) % _LARGEST_PERIOD)
     symbols = _symbols(file)
-    free = {n for n, v in bound.items() if isinstance(v, int) and not isinstance(v, bool)} | guessed.keys()
+    free = {n for n, v in caller.values.items() if type(v) is int and n in counted} | guessed.keys()
     small = {name: value for name in free if (value := choice.smaller(name, {**caller.values, **guessed})) is not None}
     small = choice.with_turns(small, {**caller.values, **guessed})
     late = {text: choice.late(name, {**caller.values, **guessed}) for name, text in symbols.items()}
@@ -117,6 +129,9 @@ class _Choice:
         buffers = kernel.buffers.values()
         self.in_tensors = frozenset(n for b in buffers if b.memory is Memory.GM for s in b.shape for n in s.names)
         self.in_tiles = frozenset(n for b in buffers if b.memory is not Memory.GM for s in b.shape for n in s.names)
+        grid = kernel.launch.grid if kernel.launch is not None else ()
+        self.in_grid = frozenset(n for extent in grid for n in extent.names)
+        self.rows = frozenset(n for b in buffers if b.memory is Memory.GM for s in b.shape[-1:] for n in s.names)
         self.integers = list(self._integers())
 
     def _integers(self) -> Iterator[Sym]:
@@ -138,24 +153,26 @@ class _Choice:
     def period(self, name: str, values: Mapping[str, object]) -> int:
         """What a size is divided by: with the same remainder it has the same tails."""
         known = {name: value for name, value in values.items() if isinstance(value, int)}
-        found = self.multiples.get(name, 1)
+        found, given = self.multiples.get(name, 1), known.get(name, 0)
         for value in self.integers:
             for atom in value.atoms():
-                if isinstance(atom, (Div, Mod)) and _has_term(atom.num, name) and name not in atom.den.names:
+                if isinstance(atom, (Div, Mod)) and name in atom.num.names and name not in atom.den.names:
                     by = atom.den.evaluate(known)
-                    if by is not None and by > 0 and not (atom.den.names & (self.in_tensors - self.in_tiles)):
-                        found = math.lcm(found, by)
+                    if by is None or by <= 0 or atom.den.names & (self.in_tensors - self.in_tiles):
+                        continue
+                    alone = _has_term(atom.num, name)
+                    found = math.lcm(found, by if alone else math.gcd(given, by) if name in self.rows else 1)
         return found
 
     def smaller(self, name: str, values: Mapping[str, object]) -> int | None:
         """The smallest size with the tails of the given one and two blocks; None where the size stays."""
         given, period = values.get(name), self.period(name, values)
-        if name not in self.in_tensors or name in self.in_tiles or not isinstance(given, int):
-            return None
-        if period > _LARGEST_PERIOD:
-            return None
-        found = self.least(name, period, given % period, values)
         guessed = name not in self.caller.values
+        if name not in self.in_tensors | self.in_grid or name in self.in_tiles or not isinstance(given, int):
+            return None
+        if period > _LARGEST_PERIOD or (1 < given <= _FEW and not guessed):
+            return None
+        found = self.least(name, period, 0 if guessed else given % period, values)
         return found if guessed or found < given or given < 2 else None
 
     def late(self, name: str, values: Mapping[str, object]) -> int:

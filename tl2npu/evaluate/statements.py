@@ -21,9 +21,10 @@ from tl2npu.evaluate.expressions import Expressions
 from tl2npu.evaluate.values import Array, Cell, Frame, Function, NotChecked, Region, Row, Tile, Unknown, whole_number
 from tl2npu.kernel import languages
 from tl2npu.kernel.bindings import body_of, single_assignments
+from tl2npu.kernel.conditions import as_if
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Memory
-from tl2npu.kernel.style import Dialect
+from tl2npu.kernel.style import Dialect, unprofiled
 from tl2npu.source.names import Names
 
 _AUGMENTED: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -82,6 +83,8 @@ class Machine(Expressions):
         self.grid: tuple[int, ...] | None = None
         self.shared: dict[int, Tile] = {}
         self.launches = 0
+        self.threads: tuple[int, ...] = ()
+        self.numbers: dict[int, Array] = {}
         self.at: cst.CSTNode | None = None
         """The statement that runs."""
 
@@ -143,7 +146,7 @@ class Machine(Expressions):
     def _block(
         self, block: tuple[int, ...], body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]
     ) -> None:
-        self.block, self.launches, self.shared = block, 0, {}
+        self.block, self.launches, self.shared, self.lanes, self.numbers = block, 0, {}, (), {}
         self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
         self.core, self.frame = 0, self.frames[0]
         self.statements(body)
@@ -154,6 +157,16 @@ class Machine(Expressions):
             return self.block[axis] if axis < len(self.block) else 0
         return self.core if axis == 1 else self.block[0]
 
+    def thread(self, axis: int) -> object:
+        """``T.get_thread_binding``: from here on all threads of the block are lanes, which run in step."""
+        if not self.is_gpu or axis >= len(self.threads):
+            return 0
+        if axis not in self.numbers:
+            extent = self.threads[axis]
+            self.numbers[axis] = np.arange(extent).reshape((extent, *[1] * len(self.lanes)))
+            self.lanes = (extent, *self.lanes)
+        return self.numbers[axis]
+
     def _launch(self, node: cst.With, call: cst.Call) -> None:
         self.launches += 1
         if self.launches > 1:
@@ -162,6 +175,9 @@ class Machine(Expressions):
         if self.grid is None:
             self.grid = grid
             raise _Launched
+        words = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+        threads = self.value(words["threads"]) if "threads" in words and self.is_gpu else 128
+        self.threads = tuple(int(n) for n in threads) if isinstance(threads, (tuple, list)) else (threads or 128,)
         if grid != self.grid:
             raise NotChecked("its grid is not the same for all blocks")
         name = node.items[0].asname.name if node.items[0].asname is not None else None
@@ -279,7 +295,10 @@ class Machine(Expressions):
         target, value = self.raw(node.target), self.number(node.value)
         if isinstance(target, Region):
             before = self.loaded(target)
-            if self.lanes and elements.several(target.tile, target.starts, self.lanes, self.mask):
+            if self.lanes and target.tile.sums and isinstance(node.operator, cst.AddAssign):
+                self._store(target, value, "+")
+                return
+            if self.lanes and not target.tile.local and elements.several(target.tile, target.starts, self.lanes, self.mask):
                 raise NotChecked(f"lanes add to one element of `{target.tile.name}`")
             self._store(target, function(before, value))
         elif isinstance(target, Cell):
@@ -296,11 +315,15 @@ class Machine(Expressions):
     def _allocated(self, name: str, call: cst.Call, first: bool) -> Tile | Cell | None:
         op = self.operator(call.func)
         if op is not None and op.kind is Kind.TYPE and len(call.args) == 3:
-            return self._reshaped(name, call)
+            return self._reshaped(name, *(self.value(arg.value) for arg in call.args))
+        if op is not None and op.name in ("view", "reshape") and len(call.args) > 1:
+            base, sizes, *dtypes = (self.value(arg.value) for arg in call.args)
+            return self._reshaped(name, sizes, *(dtypes or (getattr(base, "dtype", ""),)), base)
         if op is None or op.kind is not Kind.ALLOC:
             return None
-        if op.memory is None:
-            self.frame.values[name] = Unknown(f"`{name}` is no memory")
+        if "barrier" in op.name:
+            return Cell(name, "int32", 0)
+        if op.memory is None and "mem" not in op.name:
             raise NotChecked(f"`{name}` is no memory")
         bound = self._bound(op, call)
         dtype = str(bound.get("dtype", "float32"))
@@ -316,20 +339,22 @@ class Machine(Expressions):
         shape = bound.get("shape")
         sizes = [whole_number(size, name) for size in (shape if isinstance(shape, (tuple, list)) else (shape,))]
         halved = id(call) in self.layout.halved
-        if halved:
-            sizes[0] = max(sizes[0] // 2, 1)
+        rows = [max(sizes[0] // 2, 1), *sizes[1:]] if halved else sizes
         self.spend(math.prod(sizes) // 16)
-        made = Tile(name, dtype, memory, arithmetic.lost(tuple(sizes), dtype), halved)
+        made = Tile(name, dtype, memory, arithmetic.lost(tuple(rows), dtype), halved)
+        made.local = op.name == "alloc_local"
+        made.sums = op.name == "alloc_reducer"
+        if halved and sizes[0] % 2 and not isinstance(_first(call), cst.Integer):
+            raise NotChecked(f"two cores share `{name}`, which has an odd number of rows at this size")
         made.gathered = id(call) in self.layout.gathered
         if memory in CUBE_MEMORY:
             self.shared[id(call)] = made
         return made
 
-    def _reshaped(self, name: str, call: cst.Call) -> Tile:
-        """``T.Tensor(shape, dtype, x.data)``: the memory of a tensor in another shape."""
-        sizes, dtype, base = (self.value(arg.value) for arg in call.args)
+    def _reshaped(self, name: str, sizes: Any, dtype: object, base: object) -> Tile:
+        """``T.Tensor(shape, dtype, x.data)``, ``T.view(x, shape)``: memory in another shape."""
         if not isinstance(base, Tile) or arithmetic.named(base.dtype) != arithmetic.named(str(dtype)):
-            raise NotChecked(f"`{code(call)}` has no meaning here")
+            raise NotChecked(f"`{name}` has the bits of another type")
         base.written = True
         return Tile(name, base.dtype, base.memory, base.data.reshape([whole_number(size, name) for size in sizes]))
 
@@ -353,6 +378,8 @@ class Machine(Expressions):
 
     def _operator(self, call: cst.Call, first: bool) -> None:
         op = self.operator(call.func)
+        if op is None and (self.names.resolve(call.func) or "").startswith("iket."):
+            return  # a profiler's mark
         if op is None:
             raise NotChecked(f"the call of `{code(call.func)}` is not known")
         op = languages.half_rewritten(
@@ -466,7 +493,11 @@ class Machine(Expressions):
             raise NotChecked("a compound statement has no meaning here")
 
     def _with(self, node: cst.With) -> None:
-        for item in node.items:
+        written = as_if(node, self.names) if self.is_gpu else None
+        if written is not None:
+            self._if(written)
+            return
+        for item in unprofiled(node, self.names) if self.is_gpu else node.items:
             op = self.operator(item.item.func) if isinstance(item.item, cst.Call) else None
             if op is not None and op.kind is Kind.LAUNCH:
                 assert isinstance(item.item, cst.Call)
@@ -524,10 +555,13 @@ class Machine(Expressions):
         names = [target.value for target in targets if isinstance(target, cst.Name)]
         if len(names) != len(targets):
             raise NotChecked("a loop over something else than names")
-        if isinstance(call, cst.Call) and op is not None and op.name in _AT_ONCE:
-            bounds = [arg.value for arg in call.args if arg.keyword is None]
+        threads = isinstance(call, cst.Call) and (self.names.resolve(call.func) or "").endswith(".thread_binding")
+        if isinstance(call, cst.Call) and (threads or (op is not None and op.name in _AT_ONCE)):
+            bounds = [arg.value for arg in call.args if arg.keyword is None][int(threads) :]
             for core in self.active:
                 self.only((core,), lambda: self._at_once(node, names, bounds))
+        elif isinstance(call, cst.Call) and op is not None and op.name == "Persistent" and len(call.args) > 2:
+            self._tasks(node, call)
         elif isinstance(call, cst.Call) and (of_python or (op is not None and op.name in _IN_ORDER)):
             self._in_order(node, names, call, op is not None and op.name == "grid")
         else:
@@ -560,6 +594,14 @@ class Machine(Expressions):
     def _in_order(self, node: cst.For, names: list[str], call: cst.Call, grid: bool) -> None:
         for cores, ranges in self.alike(lambda: self._ranges(node, call, grid)):
             self.only(cores, lambda ranges=ranges: self._turns(node, names, ranges))  # type: ignore[misc]
+
+    def _tasks(self, node: cst.For, call: cst.Call) -> None:
+        """``T.Persistent(domain, wave_size, index)``: every so many tasks, whatever their order."""
+        domain, wave, index = (self.value(arg.value) for arg in call.args[:3])
+        tasks = list(itertools.product(*(range(whole_number(extent, "loop")) for extent in domain)))
+        for task in tasks[int(index) :: int(wave)]:
+            self.each(lambda _, task=task: self._bind(node.target, task))  # type: ignore[misc]
+            self.statements(body_of(node))
 
     def _ranges(self, node: cst.For, call: cst.Call, grid: bool) -> list[Any]:
         args = [self.number(arg.value) for arg in call.args if arg.keyword is None]
@@ -606,6 +648,13 @@ class Machine(Expressions):
             self.each(lambda _, turn=turn: self.frame.values.__setitem__(name, turn))  # type: ignore[misc]
             self.statements(body_of(node))
         self.mask = before
+
+
+def _first(call: cst.Call) -> cst.BaseExpression | None:
+    """The number of rows as an allocation has it."""
+    shape = call.args[0].value if call.args else None
+    several = shape.elements if isinstance(shape, (cst.Tuple, cst.List)) else ()
+    return several[0].value if several else shape
 
 
 def _plain(machine: Expressions, value: Any) -> Any:

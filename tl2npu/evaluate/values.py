@@ -26,7 +26,8 @@ class Tile:
 
     ``halved``: each vector core has half of its rows, which is all that ``data`` holds; ``gathered``: it has all, and a
     row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1). ``bits``: the flat mask that a
-    comparison left in it. ``lanes``: elements that each lane has for itself. ``written``: some of it was stored.
+    comparison left in it. ``sums``: lanes may add to one element (``T.alloc_reducer``).
+    ``local``: each lane has all elements for itself. ``lanes``: elements that each lane has for itself. ``written``: some of it was stored.
     """
 
     name: str
@@ -35,6 +36,8 @@ class Tile:
     data: np.ndarray[Any, Any]
     halved: bool = False
     gathered: bool = False
+    sums: bool = False
+    local: bool = False
     bits: np.ndarray[Any, Any] | None = None
     lanes: dict[tuple[int, ...], Array] = field(default_factory=dict)
     written: bool = False
