@@ -55,7 +55,7 @@ class Sizes:
 
 def choose(file: FileKernels, located: Located, kernel: Kernel) -> list[Sizes]:
     """Sizes to evaluate a kernel at, the first with few blocks; then those of a call, if there is one."""
-    caller = max(callers_of(file, located), key=lambda one: len(one.values))
+    caller = max(callers_of(file, located, shapes=True), key=lambda one: len(one.values))
     bound = {name: value for name, value in caller.bound.items() if isinstance(value, _PLAIN)}
     is_called = located.factory is None or caller.node is not located.factory.node
     choice = _Choice(file, located, kernel, caller)
@@ -130,7 +130,9 @@ class _Choice:
         self.in_tensors = frozenset(n for b in buffers if b.memory is Memory.GM for s in b.shape for n in s.names)
         self.in_tiles = frozenset(n for b in buffers if b.memory is not Memory.GM for s in b.shape for n in s.names)
         grid = kernel.launch.grid if kernel.launch is not None else ()
-        self.in_grid = frozenset(n for extent in grid for n in extent.names)
+        parts = [atom for value in (*self._integers(), *grid) for atom in value.atoms() if isinstance(atom, (Div, Mod))]
+        divisors = {name for atom in parts for name in atom.den.names}
+        self.in_grid = frozenset(n for extent in grid for n in extent.names) - divisors
         self.rows = frozenset(n for b in buffers if b.memory is Memory.GM for s in b.shape[-1:] for n in s.names)
         self.integers = list(self._integers())
 
@@ -148,7 +150,7 @@ class _Choice:
                 return value
         if name in self.in_tiles:
             return 64 if name in self.in_tensors else 32
-        return 4 if name in self.in_tensors else 2
+        return 8 if name in self.in_tensors - self.in_grid else 2
 
     def period(self, name: str, values: Mapping[str, object]) -> int:
         """What a size is divided by: with the same remainder it has the same tails."""
@@ -158,7 +160,8 @@ class _Choice:
             for atom in value.atoms():
                 if isinstance(atom, (Div, Mod)) and name in atom.num.names and name not in atom.den.names:
                     by = atom.den.evaluate(known)
-                    if by is None or by <= 0 or atom.den.names & (self.in_tensors - self.in_tiles):
+                    changing = {n for n in atom.den.names & (self.in_tensors - self.in_tiles) if known.get(n, 0) > _FEW}
+                    if by is None or by <= 0 or changing:
                         continue
                     alone = _has_term(atom.num, name)
                     found = math.lcm(found, by if alone else math.gcd(given, by) if name in self.rows else 1)
@@ -173,6 +176,8 @@ class _Choice:
         if period > _LARGEST_PERIOD or (1 < given <= _FEW and not guessed):
             return None
         found = self.least(name, period, 0 if guessed else given % period, values)
+        if guessed:
+            found += max(0, -(-(given - found) // period)) * period
         return found if guessed or found < given or given < 2 else None
 
     def late(self, name: str, values: Mapping[str, object]) -> int:
