@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from tl2npu.passes.gpu.memory.assignment import Assignment
 from tl2npu.kernel.memory.chains import Chain
+from tl2npu.passes.gpu.memory.assignment import Assignment
 
 
 @contextmanager

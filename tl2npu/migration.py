@@ -401,12 +401,7 @@ def _refused_eager(
 def _best_form(
     given: Job, suppressions: Suppressions, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> tuple[KernelResult, Job]:
-    outcome, job = _best_of(given, suppressions, leave)
-    checked, differs = same_values.self_checked(given, job, outcome)
-    outcome = replace(outcome, checked=checked)
-    if differs:
-        given.note(same_values.CODE, given.located.node, differs, "error")
-        return _refused(given, given.def_line, outcome.source, differs), given
+    outcome, job = same_values.checked(given, *_best_of(given, suppressions, leave))
     if outcome.disposition != "refused" or job is given:
         return outcome, job
     given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author

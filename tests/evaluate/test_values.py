@@ -10,6 +10,7 @@ from tl2npu.evaluate.values import NotChecked
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((40, 32))  # of three tiles of 16 rows the last one has 8
+BYTES = np.repeat((np.arange(16) * 40 + 128) % 256 - 128, 32)
 NOTHING = np.full((40, 32), 7.0)
 
 SOFTMAX = """
@@ -48,7 +49,7 @@ def test_softmax_of_one_and_of_two_vector_cores(threads: int) -> None:
         ("T.max(x[i, j], 0.25) * 2", np.maximum(X[:16], 0.25) * 2),
         ("x[i, 31 - j]", X[:16, ::-1]),
         ("T.cast(x[i, j] * 3, 'int32') % 4", np.trunc(X[:16] * 3) % 4),
-        ("T.cast(T.cast(i * 40, 'int8'), 'float32')", np.broadcast_to((np.arange(16)[:, None] * 40 + 128) % 256 - 128, (16, 32))),
+        ("T.cast(T.cast(i * 40, 'int8'), 'float32')", BYTES.reshape(16, 32)),
         ("x[i, j] if N > 40 else -x[i, j]", -X[:16]),
     ],
     ids=["select", "max", "index", "cast", "wrap", "python"],

@@ -62,7 +62,7 @@ def wrapped(values: Numbers, dtype: str) -> Numbers:
     if width >= 64 or not width:
         return values
     low = values & ((1 << width) - 1)
-    return low if named(dtype).startswith("u") else low - ((low >> (width - 1)) << width)
+    return low if named(dtype).startswith("u") else np.asarray(low - ((low >> (width - 1)) << width))
 
 
 _ROUNDINGS: Mapping[str, Callable[[Numbers], Numbers]] = {
@@ -82,7 +82,7 @@ def cast(values: object, dtype: str, mode: str = "CAST_TRUNC") -> Numbers:
             found = np.nan_to_num(_ROUNDINGS.get(mode, np.trunc)(found), nan=LOST, posinf=2**62, neginf=-(2**62))
             found = np.clip(found, -(2.0**62), 2.0**62)
         return wrapped(found.astype(np.int64), dtype)
-    return found != 0 if kind is np.bool_ else found.astype(np.float64)
+    return np.asarray(found != 0) if kind is np.bool_ else np.asarray(found.astype(np.float64))
 
 
 def divided(left: Numbers, right: Numbers) -> Numbers:

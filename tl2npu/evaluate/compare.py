@@ -12,8 +12,9 @@ import numpy as np
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Subject
 from tl2npu.evaluate import host, inputs, sizes
+from tl2npu.evaluate.cores import Layout
+from tl2npu.evaluate.machine import Machine
 from tl2npu.evaluate.sizes import Sizes
-from tl2npu.evaluate.statements import Layout, Machine
 from tl2npu.evaluate.values import NotChecked, Tile
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.model import Loop, Memory
@@ -32,6 +33,11 @@ class Outcome:
     equal: bool | None
     why: str = ""
     sizes: Mapping[str, object] | None = None
+
+    @property
+    def shown_sizes(self) -> str:
+        """The sizes, as messages show them: ``M=64, N=32``."""
+        return ", ".join(f"{name}={value}" for name, value in (self.sizes or {}).items() if type(value) is int)
 
 
 def compared(old: Subject, new: Subject) -> Outcome:
@@ -75,7 +81,7 @@ def _at(old: Subject, new: Subject, chosen: Sizes, attempt: int) -> Outcome:
             return Outcome(None, f"{label}: {missing}", chosen.bound)
         except _FAILS as error:
             return Outcome(None, f"{label}: {type(error).__name__} {error}", chosen.bound)
-    return _verdict(*sides, inputs_of, chosen)
+    return _verdict(sides[0], sides[1], inputs_of, chosen)
 
 
 def _evaluated(subject: Subject, chosen: Sizes, drawn: dict[str, Any], attempt: int) -> dict[str, Tile]:
@@ -164,10 +170,3 @@ def _close(left: Any, right: Any) -> Any:
 def _shown(value: Any) -> str:
     number = float(value)
     return f"{number:.6g}" if math.isfinite(number) else "undefined" if math.isnan(number) else str(number)
-
-
-def sizes_text(outcome: Outcome) -> str:
-    """The sizes, as messages show them."""
-    return ", ".join(f"{name}={value}" for name, value in (outcome.sizes or {}).items() if isinstance(value, int))
-
-

@@ -149,4 +149,4 @@ def several(tile: Tile, index: Sequence[Array], lanes: Shape, mask: Array | None
 def _distinct(flat: Any, size: int) -> bool:
     seen = np.zeros(size, np.bool_)
     seen[flat] = True
-    return int(np.count_nonzero(seen)) == flat.size
+    return int(np.count_nonzero(seen)) == int(flat.size)

@@ -9,7 +9,8 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.evaluate import arithmetic
-from tl2npu.evaluate.statements import Layout, Machine
+from tl2npu.evaluate.cores import Layout
+from tl2npu.evaluate.machine import Machine
 from tl2npu.evaluate.values import Frame, Function, NotChecked, Tile, Unknown, whole_number
 from tl2npu.kernel.bindings import assigned_names, body_of
 from tl2npu.kernel.expressions import code
@@ -24,7 +25,10 @@ _FAILS = (NotChecked, ArithmeticError, ValueError, TypeError, IndexError, KeyErr
 def surroundings(
     file: FileKernels, located: Located, bound: Mapping[str, object], symbols: Mapping[str, int]
 ) -> Frame:
-    """The names around a kernel; ``bound`` are parameters of its factory and sizes of the module, ``symbols`` the sizes of ``T.symbolic``."""
+    """The names around a kernel.
+
+    ``bound`` are parameters of its factory and sizes of the module, ``symbols`` the sizes of ``T.symbolic``.
+    """
     reader = _Host(file, symbols, bound)
     reader.carry_out(file.index.module.body)
     around = [node for node in file.index.ancestors(located.node) if isinstance(node, cst.FunctionDef)]

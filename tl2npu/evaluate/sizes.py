@@ -62,8 +62,7 @@ def choose(file: FileKernels, located: Located, kernel: Kernel) -> list[Sizes]:
     counted = choice.in_tensors | choice.in_tiles | {name for value in choice.integers for name in value.names}
     needed = {name for name in _needed(file, located, counted) if bound.get(name) is None}
     if not is_called:  # defaults such as `groups=1`
-        small = {n for n, v in bound.items() if isinstance(v, int) and not isinstance(v, bool) and v < _TILE}
-        needed |= small & choice.in_tiles
+        needed |= {n for n, v in bound.items() if type(v) is int and v < _TILE} & choice.in_tiles
     guessed = {name: choice.guess(name) for name in sorted(needed)}
     for name, value in guessed.items():
         if type(value) is int and name not in choice.in_tensors | choice.in_tiles:
@@ -106,11 +105,13 @@ def _symbols(file: FileKernels) -> dict[str, str]:
         if not isinstance(call, cst.Call) or not call.args:
             continue
         name = (file.names.resolve(call.func) or "").removeprefix("tilelang.language.")
-        target, text = node.targets[0].target, call.args[0].value  # type: ignore[union-attr]
+        target, text = node.targets[0].target, call.args[0].value
         if name in _SYMBOLIC and isinstance(text, cst.SimpleString):
             several = target.elements if isinstance(target, (cst.Tuple, cst.List)) else [cst.Element(target)]
             texts = [one.strip() for one in str(text_of(text)).split(",")]
-            found |= {e.value.value: one for e, one in zip(several, texts, strict=False) if isinstance(e.value, cst.Name)}
+            for element, one in zip(several, texts, strict=False):
+                if isinstance(element.value, cst.Name):
+                    found[element.value.value] = one
     return found
 
 

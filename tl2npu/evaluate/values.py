@@ -25,9 +25,9 @@ class Tile:
     """A tensor or a buffer. ``data`` has floats of 64 bits, integers of 64 bits, or bools, whatever ``dtype`` is.
 
     ``halved``: each vector core has half of its rows, which is all that ``data`` holds; ``gathered``: it has all, and a
-    row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1). ``bits``: the flat mask that a
-    comparison left in it. ``sums``: lanes may add to one element (``T.alloc_reducer``).
-    ``local``: each lane has all elements for itself. ``lanes``: elements that each lane has for itself. ``written``: some of it was stored.
+    row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1).
+    ``sums``: lanes may add to one element (``T.alloc_reducer``). ``local``: each lane has all elements for itself,
+    which are in ``lanes``. ``bits``: the flat mask that a comparison left in it. ``written``: some of it was stored.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Tile:
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents of what this core has."""
-        return self.data.shape
+        return tuple(self.data.shape)
 
     @property
     def in_global(self) -> bool:
@@ -64,9 +64,7 @@ class Cell:
 
 @dataclass(eq=False)
 class Region:
-    """A tile, from ``starts`` on. ``extents`` is None where only indices are given: one element, or where a part begins.
-
-    ``rows``: the first axis counts rows of the tile as the text has them, which a halved tile has half of.
+    """A tile, from ``starts`` on; ``extents`` is None where only indices are given: an element, or where a part begins.
     """
 
     tile: Tile

@@ -5,31 +5,34 @@ Both are evaluated on NumPy arrays (:mod:`tl2npu.evaluate`). What cannot be eval
 
 from __future__ import annotations
 
-from tl2npu.evaluate.compare import Outcome, compared, sizes_text
+from dataclasses import replace
+
+from tl2npu.evaluate.compare import Outcome, compared
 from tl2npu.passes.job import Job
 from tl2npu.results import KernelResult, SelfCheck
 from tl2npu.strategy.attempt import subject_of
 
-CODE = "TL970"
 _READ = frozenset({"gpu"})
 """Styles whose statements run in text order; those of Expert mode wait for flags."""
 _WRITTEN = frozenset({"developer", "developer-threads1"})
 
 
-def self_checked(given: Job, job: Job, result: KernelResult) -> tuple[SelfCheck | None, str]:
-    """What is to be said of a rewritten kernel, and why it must not be written, empty if nothing speaks against it."""
+def checked(given: Job, result: KernelResult, job: Job) -> tuple[KernelResult, Job]:
+    """The result with what was found; a refusal, with the job as it was given, if the values differ."""
     if not given.options.self_check or result.disposition != "migrated":
-        return None, ""
+        return result, job
     if result.source not in _READ or result.target not in _WRITTEN:
-        return None, ""
-    outcome = compared(subject_of(given), subject_of(job))
-    if outcome.equal is None:
-        return SelfCheck(False, outcome.why), ""
-    if outcome.equal:
-        return SelfCheck(True, "", sizes_text(outcome)), ""
-    return None, _different(outcome)
+        return result, job
+    found = compared(subject_of(given), subject_of(job))
+    if found.equal is not False:
+        return replace(result, checked=SelfCheck(found.equal is True, found.why, found.shown_sizes)), job
+    why = _different(found)
+    given.note("TL970", given.located.node, why, "error")
+    codes = tuple(sorted({note.code for note in given.notes}))
+    refused = KernelResult(result.name, result.line, result.source, "none", "refused", why, codes)
+    return refused, given
 
 
-def _different(outcome: Outcome) -> str:
-    at = sizes_text(outcome)
-    return f"the new kernel would compute something else: {outcome.why}{f' ({at})' if at else ''}"
+def _different(found: Outcome) -> str:
+    at = f" ({found.shown_sizes})" if found.shown_sizes else ""
+    return f"the new kernel would compute something else: {found.why}{at}"
