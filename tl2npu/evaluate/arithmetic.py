@@ -87,7 +87,7 @@ def cast(values: object, dtype: str, mode: str = "CAST_TRUNC") -> Numbers:
 
 def divided(left: Numbers, right: Numbers) -> Numbers:
     """``left / right``."""
-    return np.true_divide(left, right)
+    return np.asarray(np.true_divide(left, right))[()]
 
 
 def _erf(x: Numbers) -> Numbers:
