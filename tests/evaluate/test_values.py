@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import libcst as cst
 import numpy as np
 import pytest
 
 from tests.evaluate.support import gpu, npu, values
+from tl2npu.evaluate.apart import apart
 from tl2npu.evaluate.values import NotChecked
+from tl2npu.source.index import Index
+from tl2npu.source.tree import nodes_of
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((40, 32))  # of three tiles of 16 rows the last one has 8
@@ -54,7 +60,7 @@ def test_softmax_of_one_and_of_two_vector_cores(threads: int) -> None:
     ],
     ids=["select", "max", "index", "cast", "wrap", "python"],
 )
-def test_elements_of_a_parallel_loop(statement: str, expected: np.ndarray) -> None:  # type: ignore[type-arg]
+def test_elements_of_a_parallel_loop(statement: str, expected: Any) -> None:
     body = f"""
     x = T.alloc_fragment((16, N), "float32")
     y = T.alloc_fragment((16, N), "float32")
@@ -133,3 +139,78 @@ def test_a_product_with_transposed_operands_and_a_mask_of_bits() -> None:
     products = X[:16] @ X[:16].T
     np.testing.assert_allclose(found[:16, :16], np.where(products >= 0.5, products, -1.0), rtol=1e-12)
     assert (found[:, 16:] == 7.0).all()
+
+
+LOOP = """
+x = T.alloc_fragment((16, N), "float32")
+y = T.alloc_fragment((16, N), "float32")
+T.copy(X[b * 16, 0], x)
+T.copy(X[b * 16, 0], y)
+for i in T.serial(16):
+    for j in T.serial({}):
+        {}
+T.copy(y, Y[b * 16, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "at_once", "expected"),
+    [
+        ("y[i, j] = x[i, N - 1 - j] * 2", True, X[:16, ::-1] * 2),
+        ("t = x[i, j] + i; y[i, j] = t * t", True, (X[:16] + np.arange(16)[:, None]) ** 2),
+        ("y[i, j] = y[i, N - 1 - j]", False, np.concatenate([X[:16, :15:-1], X[:16, 16:]], axis=1)),
+        ("y[i, 0] = x[i, j]", False, np.concatenate([X[:16, 31:], X[:16, 1:]], axis=1)),
+        ("y[i, j] += x[i, j]", False, X[:16] * 2),
+        ("y[i, j] = x[i, j] if j == 0 else t; t = x[i, j]", False, np.concatenate([X[:16, :1], X[:16, :-1]], axis=1)),
+    ],
+)
+def test_turns_run_at_once_only_where_they_are_apart(statement: str, at_once: bool, expected: Any) -> None:
+    text = gpu(LOOP.format("N", statement))
+    loop = next(n for n in nodes_of(Index.parse(text).module, cst.For))
+    assert bool(apart(loop)) == at_once
+    found = values(text, {"X": X, "Y": NOTHING}, M=40, N=32)["Y"]
+    np.testing.assert_allclose(found[:16], expected, rtol=1e-12)
+
+
+def test_a_loop_whose_end_depends_on_another_is_in_order() -> None:
+    text = gpu(LOOP.format("i + 1", "y[i, j] = x[i, j] * 2"))
+    found = values(text, {"X": X, "Y": NOTHING}, M=40, N=32)["Y"]
+    lower = np.arange(16)[:, None] >= np.arange(32)
+    np.testing.assert_allclose(found[:16], np.where(lower, X[:16] * 2, X[:16]), rtol=1e-12)
+
+
+def test_threads_are_lanes() -> None:
+    body = """
+    t = T.get_thread_binding(0)
+    s = T.alloc_local((1,), "float32")
+    s[0] = 0.0
+    for j in T.serial(N):
+        if t < 16:
+            s[0] += X[b * 16 + t, j]
+    if t < 16:
+        Y[b * 16 + t, 0] = s[0]
+    """
+    found = values(gpu(body), {"X": X, "Y": NOTHING}, M=40, N=32)["Y"]
+    np.testing.assert_allclose(found[:, 0], X.sum(1), rtol=1e-12)
+    assert (found[:, 1:] == 7.0).all()
+
+
+def test_rows_of_an_image_as_a_matrix() -> None:
+    """``T.im2col`` against a convolution that is written out."""
+    image, weight = RNG.standard_normal((1, 6, 5, 4)), RNG.standard_normal((3, 3, 4, 16))
+    tensors = 'I: T.Tensor((1, 6, 5, 4), "float32"), W: T.Tensor((36, 16), "float32"), O: T.Tensor((30, 16), "float32")'
+    body = """
+    i = T.alloc_shared((16, 36), "float32")
+    w = T.alloc_shared((36, 16), "float32")
+    o = T.alloc_fragment((16, 16), "float32")
+    T.clear(o)
+    T.im2col(I, i, b, 0, 3, 1, 1, 1)
+    T.copy(W, w)
+    T.gemm(i, w, o)
+    T.copy(o, O[b * 16, 0])
+    """
+    given = {"I": image, "W": weight.reshape(36, 16), "O": np.zeros((30, 16))}
+    found = values(gpu(body, tensors=tensors).replace("ceildiv(M, 16)", "ceildiv(30, 16)"), given, M=40, N=32)["O"]
+    padded = np.pad(image[0], ((1, 1), (1, 1), (0, 0)))
+    expected = np.array([[np.tensordot(padded[y : y + 3, x : x + 3], weight, 3) for x in range(5)] for y in range(6)])
+    np.testing.assert_allclose(found, expected.reshape(30, 16), rtol=1e-9)

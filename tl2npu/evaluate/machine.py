@@ -15,8 +15,9 @@ import libcst as cst
 import numpy as np
 
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.evaluate.apart import apart, nest_of
 from tl2npu.evaluate.statements import Statements
-from tl2npu.evaluate.values import Frame, Function, NotChecked, Row, Unknown, whole_number
+from tl2npu.evaluate.values import Cell, Frame, Function, NotChecked, Row, Unknown, whole_number
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.conditions import as_if
 from tl2npu.kernel.expressions import code
@@ -210,8 +211,34 @@ class Machine(Statements):
             self.lanes = outer
 
     def _in_order(self, node: cst.For, names: list[str], call: cst.Call, grid: bool) -> None:
+        bound = apart(node)
+        if bound and not any(isinstance(self.known(name), Cell) for name in bound):
+            for core in self.active:
+                self.only((core,), lambda: self._all_turns(nest_of(node), bound))
+            return
         for cores, ranges in self.alike(lambda: self._ranges(node, call, grid)):
             self.only(cores, lambda ranges=ranges: self._turns(node, names, ranges))  # type: ignore[misc]
+
+    def _all_turns(self, nest: Sequence[cst.CSTNode], bound: Sequence[str]) -> None:
+        """All turns of a nest of loops as lanes."""
+        outer, rank = self.lanes, len(nest) + len(self.lanes)
+        extents = []
+        for place, loop in enumerate(nest):
+            assert isinstance(loop, cst.For) and isinstance(loop.iter, cst.Call) and isinstance(loop.target, cst.Name)
+            (turns,) = self._ranges(loop, loop.iter, False)
+            if isinstance(turns, tuple):
+                raise NotChecked("a loop that turns as often as each lane wants")
+            shape = [1] * rank
+            shape[place] = len(turns)
+            extents.append(len(turns))
+            self.frame.values[loop.target.value] = np.array(turns, np.int64).reshape(shape)
+        if math.prod(extents):
+            self.spend(math.prod(extents) * math.prod(outer) // 4)
+            self.lanes = (*extents, *outer)
+            self.statements(body_of(nest[-1]))  # type: ignore[arg-type]
+            self.lanes = outer
+        for name in bound:
+            self.frame.values[name] = Unknown(f"the last value of `{name}` is not known")
 
     def _tasks(self, node: cst.For, call: cst.Call) -> None:
         """``T.Persistent(domain, wave_size, index)``: every so many tasks, whatever their order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,7 @@ def _operand(value: Any, count: int) -> Any:
     return value
 
 
+@cache
 def _element_wise(op: Operator) -> Callable[[Args, Place], None]:
     used = [param.name for param in op.params]
     program = compile(op.meaning, op.name, "eval")

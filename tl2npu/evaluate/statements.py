@@ -95,10 +95,7 @@ class Statements(Cores):
             raise NotChecked(f"an assignment to `{code(target)}`")
 
     def _name_becomes(self, name: str, value: Any) -> None:
-        try:
-            known = self.frame.find(name)
-        except KeyError:
-            known = None
+        known = self.known(name)
         if isinstance(known, Cell):
             self._set(known, _plain(self, value))
         elif isinstance(value, (Cell, Region)):
@@ -163,7 +160,7 @@ class Statements(Cores):
             return Cell(name, "int32", 0)
         if op.memory is None and "mem" not in op.name:
             raise NotChecked(f"`{name}` is no memory")
-        bound = self._bound(op, call)
+        _, bound = self._bound(op, call)
         dtype = str(bound.get("dtype", "float32"))
         if op.memory == "var":
             start = next((arg for arg in bound.get("args", ()) if not isinstance(arg, str)), bound.get("init"))
@@ -196,15 +193,19 @@ class Statements(Cores):
         base.written = True
         return Tile(name, base.dtype, base.memory, base.data.reshape([whole_number(size, name) for size in sizes]))
 
-    def _bound(self, op: Operator, call: cst.Call) -> dict[str, Any]:
-        if any(arg.star for arg in call.args):
-            raise NotChecked(f"`{code(call)}` has arguments with stars")
-        pairs = [(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args]
-        try:
-            bound = languages.half_rewritten(self.dialect, op, pairs).bind(pairs)
-        except TypeError as error:
-            raise NotChecked(f"T.{op.name}: {error}") from None
-        return {name: self._argument(value) for name, value in bound.items() if name not in _HINTS}
+    def _bound(self, op: Operator, call: cst.Call) -> tuple[Operator, dict[str, Any]]:
+        """The operator that takes the arguments, and these by parameter."""
+        if id(call) not in self.bindings:
+            if any(arg.star for arg in call.args):
+                raise NotChecked(f"`{code(call)}` has arguments with stars")
+            pairs = [(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args]
+            try:
+                op = languages.half_rewritten(self.dialect, op, pairs)
+                self.bindings[id(call)] = op, op.bind(pairs)
+            except TypeError as error:
+                raise NotChecked(f"T.{op.name}: {error}") from None
+        op, bound = self.bindings[id(call)]
+        return op, {name: self._argument(value) for name, value in bound.items() if name not in _HINTS}
 
     def _argument(self, value: object) -> Any:
         if isinstance(value, tuple):
@@ -220,12 +221,9 @@ class Statements(Cores):
             return  # a profiler's mark
         if op is None:
             raise NotChecked(f"the call of `{code(call.func)}` is not known")
-        op = languages.half_rewritten(
-            self.dialect, op, [(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args]
-        )
         if op.kind in operators.IDLE:
             return
-        args = self._bound(op, call)
+        op, args = self._bound(op, call)
         tiles = [v if isinstance(v, Tile) else v.tile for v in args.values() if isinstance(v, (Tile, Region))]
         if not first and (op.core is Core.CUBE or self._on_cube(tiles)):
             return
