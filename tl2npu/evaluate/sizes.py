@@ -32,7 +32,6 @@ _GUESSES: tuple[tuple[str, object], ...] = (
     (r"d?type", "float16"),
     (r"^groups?$|group_size", 16),
     (r"kv_?heads|head_?kv", 2),
-    (r"heads", 32),
     (r"dim|hidden", 64),
     (r"eps|scale|alpha|beta|value|theta", 0.5),
     (r"^(is|has|use|with|enable)_|causal|trans|_first$|swizzle|rasteri", False),
@@ -53,17 +52,22 @@ class Sizes:
     given: bool
 
 
-def choose(file: FileKernels, located: Located, kernel: Kernel) -> list[Sizes]:
-    """Sizes to evaluate a kernel at, the first with few blocks; then those of a call, if there is one."""
+def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = False) -> list[Sizes]:
+    """Sizes to evaluate a kernel at, the first with few blocks; then those of a call, if there is one.
+
+    ``larger``: tiles have more rows than defaults such as ``groups=1`` give them, where nothing calls the factory.
+    """
     caller = max(callers_of(file, located, shapes=True), key=lambda one: len(one.values))
     bound = {name: value for name, value in caller.bound.items() if isinstance(value, _PLAIN)}
     is_called = located.factory is None or caller.node is not located.factory.node
     choice = _Choice(file, located, kernel, caller)
     counted = choice.in_tensors | choice.in_tiles | {name for value in choice.integers for name in value.names}
     needed = {name for name in _needed(file, located, counted) if bound.get(name) is None}
-    if not is_called:  # defaults such as `groups=1`
+    if larger and not is_called:
         needed |= {n for n, v in bound.items() if type(v) is int and v < _TILE} & choice.in_tiles
     guessed = {name: choice.guess(name) for name in sorted(needed)}
+    for name in guessed.keys() & {"heads", "num_heads", "H", "n_heads"}:
+        guessed[name] = 2 * int({**caller.values, **guessed}.get("groups", 1))  # type: ignore[call-overload]
     for name, value in guessed.items():
         if type(value) is int and name not in choice.in_tensors | choice.in_tiles:
             guessed[name] = max(value, 2 * choice.period(name, {**caller.values, **guessed}) % _LARGEST_PERIOD)

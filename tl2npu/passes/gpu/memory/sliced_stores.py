@@ -37,6 +37,8 @@ def join(job: Job) -> None:
 
 def _chains(body: Sequence[Stmt]) -> list[list[Copy]]:
     """The copies of a turn, for each arm of an ``if`` at its end; none if there is anything else."""
+    if not body:  # a macro that only binds a name was read in place
+        return []
     *first, last = body
     arms = [last.then, last.orelse] if isinstance(last, Branch) else [[last]]
     chains = [[stmt for stmt in (*first, *arm) if isinstance(stmt, Copy)] for arm in arms]
