@@ -151,3 +151,10 @@ def test_indices_are_drawn_within_their_axis() -> None:
     assert outcome(gpu(body, tensors=tensors), npu(new, 1, tensors=tensors)).equal
     wrong = new.replace("ix[b * 16 + i]", "b * 16 + i")
     assert outcome(gpu(body, tensors=tensors), npu(wrong, 1, tensors=tensors)).equal is False
+
+
+def test_a_kernel_whose_blocks_race_is_not_checked() -> None:
+    body = ADD.replace("Y[b * 16, 0]", "Y[0, 0]")
+    found = outcome(gpu(body), npu(body.replace("fragment", "shared")))
+    assert found.equal is None
+    assert found.why == "the old kernel: its blocks store different values in one place"

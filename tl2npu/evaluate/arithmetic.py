@@ -74,6 +74,11 @@ _ROUNDINGS: Mapping[str, Callable[[Numbers], Numbers]] = {
 }
 
 
+def rounded(values: Numbers, mode: str) -> Numbers:
+    """Floats as whole numbers, as a mode of ``Cast`` rounds; as they are for ``CAST_NONE``."""
+    return _ROUNDINGS[mode](values) if mode in _ROUNDINGS else values
+
+
 def cast(values: object, dtype: str, mode: str = "CAST_TRUNC") -> Numbers:
     """Values as an element type holds them; ``mode`` is how floats become integers."""
     found, kind = np.asarray(values), storage(dtype)

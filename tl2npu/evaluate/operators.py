@@ -276,9 +276,13 @@ def _select(args: Args, place: Place) -> None:
 
 
 def _cast(args: Args, place: Place) -> None:
-    target = _region(args, "dst")
-    values = _operand(args["src"], target.view().size)
-    target.assign(arithmetic.cast(values, target.tile.dtype, str(args.get("mode", "CAST_NONE"))))
+    """From float32 to float32 a mode rounds to whole numbers (asc-devkit, ``Cast``); other floats are ideal."""
+    source, target, mode = args["src"], _region(args, "dst"), str(args.get("mode", "CAST_NONE"))
+    values = _operand(source, target.view().size)
+    tile = source.tile if isinstance(source, Region) else source
+    if isinstance(tile, Tile) and arithmetic.named(tile.dtype) == arithmetic.named(target.tile.dtype) == "float32":
+        values = arithmetic.rounded(values, mode)
+    target.assign(arithmetic.cast(values, target.tile.dtype, mode))
 
 
 def _index(args: Args, place: Place) -> None:
