@@ -1,4 +1,4 @@
-"""Ideal arithmetic: floats of any type are those of 64 bits, integers wrap as their type does.
+"""Ideal arithmetic: floats of any type are those of 64 bits, integers have their own width and wrap.
 
 So that an old and a new kernel that compute the same in another order agree to about nine digits. Everything that a
 number goes through is here: another arithmetic (a prime field) would be another module of these names.
@@ -37,32 +37,23 @@ def bits(dtype: str) -> int:
     return int(digits) if digits in ("8", "16", "32", "64") else 0
 
 
-def storage(dtype: str) -> type:
+def storage(dtype: str) -> np.dtype[Any]:
     """The NumPy type of memory; raises ValueError for packed and unknown types."""
     if is_float(dtype):
-        return np.float64
+        return np.dtype(np.float64)
     if named(dtype) in ("bool", "int1", "uint1"):
-        return np.bool_
+        return np.dtype(np.bool_)
     if bits(dtype):
-        return np.int64
+        return np.dtype(named(dtype))
     raise ValueError(f"elements of type `{dtype}`")
 
 
 def lost(shape: tuple[int, ...], dtype: str) -> Numbers:
     """Memory that nothing was stored in."""
     kind = storage(dtype)
-    if kind is np.int64:
-        return wrapped(np.full(shape, LOST, np.int64), dtype)
-    return np.full(shape, math.nan if kind is np.float64 else False, kind)
-
-
-def wrapped(values: Numbers, dtype: str) -> Numbers:
-    """Integers as their type has them."""
-    width = bits(dtype)
-    if width >= 64 or not width:
-        return values
-    low = values & ((1 << width) - 1)
-    return low if named(dtype).startswith("u") else np.asarray(low - ((low >> (width - 1)) << width))
+    if kind.kind in "iu":
+        return np.full(shape, LOST, np.int64).astype(kind)
+    return np.full(shape, math.nan if kind.kind == "f" else False, kind)
 
 
 _ROUNDINGS: Mapping[str, Callable[[Numbers], Numbers]] = {
@@ -82,12 +73,10 @@ def rounded(values: Numbers, mode: str) -> Numbers:
 def cast(values: object, dtype: str, mode: str = "CAST_TRUNC") -> Numbers:
     """Values as an element type holds them; ``mode`` is how floats become integers."""
     found, kind = np.asarray(values), storage(dtype)
-    if kind is np.int64:
-        if found.dtype.kind == "f":
-            found = np.nan_to_num(_ROUNDINGS.get(mode, np.trunc)(found), nan=LOST, posinf=2**62, neginf=-(2**62))
-            found = np.clip(found, -(2.0**62), 2.0**62)
-        return wrapped(found.astype(np.int64), dtype)
-    return np.asarray(found != 0) if kind is np.bool_ else np.asarray(found.astype(np.float64))
+    if kind.kind in "iu" and found.dtype.kind == "f":
+        found = np.nan_to_num(_ROUNDINGS.get(mode, np.trunc)(found), nan=LOST, posinf=2.0**62, neginf=-(2.0**62))
+        found = np.clip(found, -(2.0**62), 2.0**62).astype(np.int64)
+    return np.asarray(found != 0) if kind.kind == "b" else np.asarray(found.astype(kind))
 
 
 def divided(left: Numbers, right: Numbers) -> Numbers:

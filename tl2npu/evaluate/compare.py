@@ -118,9 +118,9 @@ def _evaluated(
 def _layout(subject: Subject, chosen: Sizes) -> Layout:
     kernel = subject.kernel
     on_chip = [buffer for buffer in kernel.buffers.values() if buffer.memory is not Memory.GM]
-    if kernel.dialect == "gpu":
-        return Layout({id(buffer.node): Memory.UB for buffer in on_chip})
     memories = {id(buffer.node): buffer.memory for buffer in on_chip}
+    if kernel.dialect == "gpu":
+        return Layout(memories)
     if not subject.is_split or any(_is_odd(size.evaluate(_integers(chosen))) for size in subject.even):
         return Layout(memories)
     split = split_of(subject)

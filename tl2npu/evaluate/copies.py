@@ -18,6 +18,7 @@ from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.values import NotChecked, Region, Row, whole_number
 from tl2npu.kernel.model import Memory
 
+_RANK = {Memory.GM: 0, Memory.L0C: 2}
 _ON_CUBE = frozenset({Memory.L1, Memory.L0A, Memory.L0B, Memory.L0C})
 
 
@@ -25,11 +26,13 @@ def copy(src: Region, dst: Region, pad: Any, gpu: bool, vid: int, relu: bool = F
     """Move the elements; ``vid`` is the vector core whose half of the rows is meant where a side is halved."""
     if not gpu:
         src, dst = _own_rows(src, dst, vid)
-    extents = _extents(src, dst)
+    extents = _gpu_extents(src, dst) if gpu else _extents(src, dst)
     axes = [[n for n, extent in enumerate(side) if extent != 1] for side in extents]
     if len(axes[0]) != len(axes[1]):
         axes = _from_the_end(src, dst, extents, axes)
     starts = [[whole_number(item, side.tile.name) for item in side.starts] for side in (src, dst)]
+    if gpu:
+        extents = _counting(src, dst, extents, axes)
     low, high = _moved(src, dst, extents, axes, starts)
     on_chip = not dst.tile.in_global
     full = [extents[1][n] for n in axes[1]]
@@ -83,6 +86,29 @@ def _extents(src: Region, dst: Region) -> tuple[list[int], list[int]]:
     if dst.extents is not None:
         return _aligned(dst.extents, src), list(dst.extents)
     return [1] * len(src.starts), [1] * len(dst.starts)
+
+
+def _gpu_extents(src: Region, dst: Region) -> tuple[list[int], list[int]]:
+    """``legalize_pairwise_extents`` (tilelang/utils/language.py): from the end, an extent of 1 takes the other one."""
+    if src.extents is None and dst.extents is None:
+        return [1] * len(src.starts), [1] * len(dst.starts)
+    left = list(src.extents) if src.extents is not None else [1] * len(dst.shape)
+    right = list(dst.extents) if dst.extents is not None else [1] * len(left)
+    if sum(extent != 1 for extent in left) != sum(extent != 1 for extent in right):
+        for n in range(1, min(len(left), len(right)) + 1):
+            left[-n] = right[-n] = max(left[-n], right[-n])
+    return _aligned(left, src), _aligned(right, dst)
+
+
+def _counting(
+    src: Region, dst: Region, extents: tuple[list[int], list[int]], axes: list[list[int]]
+) -> tuple[list[int], list[int]]:
+    """Where extents differ, those of registers count, then those of shared memory (tilelang/src/op/copy.cc)."""
+    ranks = [_RANK.get(side.tile.memory, 1) for side in (src, dst)]
+    left, right = extents
+    for a, b in zip(*axes, strict=True):
+        left[a] = right[b] = left[a] if ranks[0] >= ranks[1] else right[b]
+    return left, right
 
 
 def _aligned(extents: Sequence[int], other: Region) -> list[int]:

@@ -184,6 +184,8 @@ class Expressions:
                 if index.star:
                     raise NotChecked("an index with a star")
                 start = self.number(index.value)
+                if self.is_gpu and _is_negative(index.value) and np.all(np.asarray(start) < 0):
+                    start = start + tile.shape[axis]  # legalize_negative_index.cc
                 starts.append(int(start) if isinstance(start, (bool, np.integer)) else start)
                 extents.append(1)
                 continue
@@ -219,7 +221,10 @@ class Expressions:
             left, right = np.asarray(left, np.int64), np.asarray(right, np.int64)
         if isinstance(node.operator, cst.Power) and _is_device(left, right):
             left = np.asarray(left, np.float64)
-        return function(left, right)
+        try:
+            return function(left, right)
+        except OverflowError:  # a number that the other type does not have
+            return function(np.asarray(left, np.int64), np.asarray(right, np.int64))
 
     def _unary(self, node: cst.UnaryOperation) -> object:
         found = self.value(node.expression)
@@ -276,6 +281,13 @@ class Expressions:
     def call(self, node: cst.Call) -> object:
         """The value of a call, for :mod:`tl2npu.evaluate.calls`."""
         raise NotImplementedError
+
+
+def _is_negative(node: cst.BaseExpression) -> bool:
+    """Whether an expression begins with a minus."""
+    while isinstance(node, cst.BinaryOperation):
+        node = node.left
+    return isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus)
 
 
 def _is_device(*values: object) -> bool:

@@ -60,9 +60,9 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, 
         elif kind == np.float64:
             tensor.data = rng.standard_normal(shape) * 0.75 + 0.125
         elif arithmetic.bits(tensor.dtype) == 8:
-            tensor.data = rng.integers(0 if tensor.dtype.startswith("u") else -8, 120, shape)
+            tensor.data = rng.integers(0 if kind.kind == "u" else -8, 120, shape).astype(kind)
         else:
-            tensor.data = _integers(name, shape, known, rng, attempt)
+            tensor.data = np.asarray(_integers(name, shape, known, rng, attempt)).astype(kind)
     values: dict[str, Any] = {}
     for name, dtype in scalars.items():
         values[name] = float(rng.uniform(0.3, 0.9)) if not dtype or arithmetic.is_float(dtype) else 3

@@ -22,7 +22,7 @@ class NotChecked(Exception):
 
 @dataclass(eq=False)
 class Tile:
-    """A tensor or a buffer. ``data`` has floats of 64 bits, integers of 64 bits, or bools, whatever ``dtype`` is.
+    """A tensor or a buffer. ``data`` has floats of 64 bits, whatever ``dtype`` is, integers or bools.
 
     ``halved``: each vector core has half of its rows, which is all that ``data`` holds; ``gathered``: it has all, and a
     row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1).
