@@ -92,7 +92,10 @@ class Expressions:
 
     def whole(self, node: cst.BaseExpression) -> int:
         """One whole number."""
-        return whole_number(self.number(node), code(node))
+        found = self.number(node)
+        if not isinstance(found, int):
+            return whole_number(found, code(node))
+        return int(found)
 
     def loaded(self, region: Region) -> Any:
         """The elements that indices stand for."""

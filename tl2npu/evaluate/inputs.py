@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import libcst as cst
 import numpy as np
 
 from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.values import Tile
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel, Memory
+from tl2npu.source.tree import nodes_of
 
 _BOUNDARIES = re.compile(r"seqlens|offset|indptr|starts?$|ends?$|^cu_|padded", re.IGNORECASE)
 _COUNTS = re.compile(r"sizes?$|lens?$|lengths?$|counts?$|^num_", re.IGNORECASE)
-_PADDING = re.compile(r">= 0|!= -1|== -1|> -1|< 0")
-"""How kernels ask whether an index is one."""
 _PADDED = 0.15
 ATTEMPTS = (1, 2, 3)
 """Integers are drawn in their whole range, then from 0 and 1, then they are 0: some tables are valid in few ways."""
@@ -47,7 +46,17 @@ def range_of(kernel: Kernel, tensors: Mapping[str, Tile]) -> Range:
                 if dim.loads and axis < len(tensor.shape):
                     found.append(tensor.shape[axis])
     longest = max((tensor.shape[0] for tensor in tensors.values() if tensor.shape), default=1)
-    return Range(min(found, default=0), longest, bool(_PADDING.search(code(kernel.node.body))))
+    return Range(min(found, default=0), longest, any(map(_asks_for_one, nodes_of(kernel.node.body, cst.Comparison))))
+
+
+def _asks_for_one(node: cst.Comparison) -> bool:
+    """``index >= 0``, ``index != -1``: how kernels ask whether an index is one."""
+    against = [target.comparator for target in node.comparisons]
+    return any(
+        (isinstance(one, cst.Integer) and one.value == "0")
+        or (isinstance(one, cst.UnaryOperation) and isinstance(one.operator, cst.Minus))
+        for one in against
+    )
 
 
 def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, attempt: int) -> dict[str, Any]:
