@@ -7,10 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.bindings import body_of
-from tl2npu.source.names import Names
 from tl2npu.source.tree import nodes_of, remembered
-
-_BORING = (cst.Assign, cst.AnnAssign, cst.Pass)
 
 
 @remembered

@@ -67,7 +67,7 @@ _ROUNDINGS: Mapping[str, Callable[[Numbers], Numbers]] = {
 
 def rounded(values: Numbers, mode: str) -> Numbers:
     """Floats as whole numbers, as a mode of ``Cast`` rounds; as they are for ``CAST_NONE``."""
-    return _ROUNDINGS[mode](values) if mode in _ROUNDINGS else values
+    return np.asarray(_ROUNDINGS[mode](values)) if mode in _ROUNDINGS else values
 
 
 def cast(values: object, dtype: str, mode: str = "CAST_TRUNC") -> Numbers:
@@ -85,7 +85,7 @@ def divided(left: Numbers, right: Numbers) -> Numbers:
 
 
 def _erf(x: Numbers) -> Numbers:
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
 
 
 def _sigmoid(x: Numbers) -> Numbers:

@@ -174,7 +174,7 @@ def _close(left: Any, right: Any) -> Any:
     finite = left[np.isfinite(left) & (left != 0)]
     scale = float(np.median(np.abs(finite))) if finite.size else 0.0
     with np.errstate(all="ignore"):
-        near = np.abs(left - right) <= TOLERANCE * (np.abs(left) + scale)
+        near = np.abs(left - right) <= TOLERANCE * (np.abs(left) + scale / 10)
     return (near & np.isfinite(left)) | (left == right)
 
 

@@ -20,16 +20,19 @@ _BOUNDARIES = re.compile(r"seqlens|offset|indptr|starts?$|ends?$|^cu_|padded", r
 _COUNTS = re.compile(r"sizes?$|lens?$|lengths?$|counts?$|^num_", re.IGNORECASE)
 _PADDED = 0.15
 ATTEMPTS = (1, 2, 3)
-"""Integers are drawn in their whole range, then from 0 and 1, then they are 0: some tables are valid in few ways."""
+"""Integers are drawn in their whole range, then from 0 and 1, then they are 0; counts get smaller: tables may be valid
+in few ways."""
 
 
 @dataclass(frozen=True)
 class Range:
     """What integers may be: ``limit`` is the extent of the smallest axis that elements of another tensor are an index
-    of, 0 if there is none; ``longest`` the longest first axis; ``padded``: -1 stands for no index."""
+    of, 0 if there is none; ``longest`` the longest first axis, ``widest`` the longest of all;
+    ``padded``: -1 stands for no index."""
 
     limit: int
     longest: int
+    widest: int
     padded: bool
 
 
@@ -46,7 +49,9 @@ def range_of(kernel: Kernel, tensors: Mapping[str, Tile]) -> Range:
                 if dim.loads and axis < len(tensor.shape):
                     found.append(tensor.shape[axis])
     longest = max((tensor.shape[0] for tensor in tensors.values() if tensor.shape), default=1)
-    return Range(min(found, default=0), longest, any(map(_asks_for_one, nodes_of(kernel.node.body, cst.Comparison))))
+    widest = max((size for tensor in tensors.values() for size in tensor.shape), default=1)
+    padded = any(map(_asks_for_one, nodes_of(kernel.node.body, cst.Comparison)))
+    return Range(min(found, default=0), longest, widest, padded)
 
 
 def _asks_for_one(node: cst.Comparison) -> bool:
@@ -80,7 +85,9 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, 
 
 def _integers(name: str, shape: tuple[int, ...], known: Range, rng: np.random.Generator, attempt: int) -> Any:
     if len(shape) == 1 and _COUNTS.search(name):
-        return rng.integers(1, max(known.longest // max(shape[0], 1), 1) + 1, shape)
+        most = max(known.longest // max(shape[0], 1), 1)
+        low, high = ((known.widest, 2 * known.widest), (known.widest // 2, known.widest), (1, most))[attempt - 1]
+        return rng.integers(low, high + 1, shape)
     if attempt > 1:
         return rng.integers(0, 4 - attempt, shape)
     if len(shape) == 1 and _BOUNDARIES.search(name):

@@ -224,7 +224,9 @@ class Machine(Statements):
         outer, rank = self.lanes, len(nest) + len(self.lanes)
         extents = []
         for place, loop in enumerate(nest):
-            assert isinstance(loop, cst.For) and isinstance(loop.iter, cst.Call) and isinstance(loop.target, cst.Name)
+            assert isinstance(loop, cst.For)
+            assert isinstance(loop.iter, cst.Call)
+            assert isinstance(loop.target, cst.Name)
             (turns,) = self._ranges(loop, loop.iter, False)
             if isinstance(turns, tuple):
                 raise NotChecked("a loop that turns as often as each lane wants")

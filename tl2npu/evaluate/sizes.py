@@ -58,7 +58,8 @@ def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = F
     ``larger``: tiles have more rows than defaults such as ``groups=1`` give them, where nothing calls the factory.
     """
     caller = max(callers_of(file, located, shapes=True), key=lambda one: len(one.values))
-    bound = {name: value for name, value in caller.bound.items() if isinstance(value, _PLAIN)}
+    bound = _switches(file, located)
+    bound |= {name: value for name, value in caller.bound.items() if isinstance(value, _PLAIN)}
     is_called = located.factory is None or caller.node is not located.factory.node
     choice = _Choice(file, located, kernel, caller)
     counted = choice.in_tensors | choice.in_tiles | {name for value in choice.integers for name in value.names}
@@ -91,14 +92,28 @@ def switched(kernel: Kernel, chosen: Sizes) -> Sizes | None:
 
 def _needed(file: FileKernels, located: Located, counted: Set[str]) -> list[str]:
     """Parameters of the functions around the kernel that have no default, or None where a size is needed."""
-    around = [node for node in file.index.ancestors(located.node) if isinstance(node, cst.FunctionDef)]
     found = []
-    for node in around:
-        for param in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
-            none = isinstance(param.default, cst.Name) and param.default.value == "None"
-            if param.default is None or (none and param.name.value in counted):
-                found.append(param.name.value)
+    for param in _params(file, located):
+        none = isinstance(param.default, cst.Name) and param.default.value == "None"
+        if param.default is None or (none and param.name.value in counted):
+            found.append(param.name.value)
     return found
+
+
+def _switches(file: FileKernels, located: Located) -> dict[str, object]:
+    """Parameters of the functions around the kernel that are True or False if nobody says so."""
+    found: dict[str, object] = {}
+    for param in _params(file, located):
+        if isinstance(param.default, cst.Name) and param.default.value in ("True", "False"):
+            found[param.name.value] = param.default.value == "True"
+    return found
+
+
+def _params(file: FileKernels, located: Located) -> Iterator[cst.Param]:
+    """Parameters of the functions around the kernel, innermost first."""
+    for node in file.index.ancestors(located.node):
+        if isinstance(node, cst.FunctionDef):
+            yield from (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
 
 
 def _symbols(file: FileKernels) -> dict[str, str]:
