@@ -64,6 +64,7 @@ def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = F
     choice = _Choice(file, located, kernel, caller)
     counted = choice.in_tensors | choice.in_tiles | {name for value in choice.integers for name in value.names}
     needed = {name for name in _needed(file, located, counted) if bound.get(name) is None}
+    needed |= (caller.bound.keys() - bound.keys()) & counted  # given, but not known
     if larger and not is_called:
         needed |= {n for n, v in bound.items() if type(v) is int and v < _TILE} & choice.in_tiles
     guessed = {name: choice.guess(name) for name in sorted(needed)}

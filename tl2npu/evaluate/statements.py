@@ -217,7 +217,7 @@ class Statements(Cores):
 
     def _operator(self, call: cst.Call, first: bool) -> None:
         op = self.operator(call.func)
-        if op is None and (self.names.resolve(call.func) or "").startswith("iket."):
+        if op is None and ".iket." in f".{self.names.resolve(call.func)}":
             return  # a profiler's mark
         if op is None:
             raise NotChecked(f"the call of `{code(call.func)}` is not known")
