@@ -44,6 +44,8 @@ class OneType(Work):
         found = self.algebra.simplify(self.unified(value, dtype))
         for name in sorted(self.algebra.seen):
             self.note(name)
+        if found.kind == "cast" and not found.args[0].dtype and _has_fractions(found.args[0]):
+            found = with_args(found, replace(found.args[0], dtype="float32"))  # of indices and numbers only
         if target != dtype and not found.dtype and found.args:
             found = replace(found, dtype=dtype)  # of indices and numbers only
         if target != dtype and found.kind not in ("load", "number") and element_types.plain(target) != dtype:
@@ -85,6 +87,8 @@ class OneType(Work):
         """A conversion that the source writes; a widening one is the type of the computation itself."""
         (arg,) = expr.args
         inner = element_types.promoted(arg.dtype, "")
+        if not element_types.is_float(inner) and not element_types.is_float(expr.dtype) and _has_fractions(arg):
+            inner = "float32"  # `-1.0 / (i // 4)`: of whole numbers alone, but none itself
         if inner == expr.dtype:
             return self.unified(arg, dtype)
         wider = element_types.promoted(inner, expr.dtype) == expr.dtype and element_types.is_float(expr.dtype)
@@ -126,3 +130,12 @@ class OneType(Work):
             return
         for arg in value.args:
             yield from self.rounded(arg)
+
+
+def _has_fractions(value: Expr) -> bool:
+    """Whether a quotient, or a number with a point, makes floats of whole numbers."""
+    if value.kind in ("load", "cast", "compare"):
+        return False
+    quotient = value.kind == "binary" and value.name == "/"
+    point = value.kind == "number" and any(sign in show(value) for sign in (".", "inf"))
+    return quotient or point or any(map(_has_fractions, value.args))
