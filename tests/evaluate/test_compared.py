@@ -158,3 +158,17 @@ def test_a_kernel_whose_blocks_race_is_not_checked() -> None:
     found = outcome(gpu(body), npu(body.replace("fragment", "shared")))
     assert found.equal is None
     assert found.why == "the old kernel: its blocks store different values in one place"
+
+
+FIRST = "if i > 2:\n        x[i, j] = 0.0\n    else:\n        x[i, j] = x[15 - i, j]"
+LAST = "if i <= 2:\n        x[i, j] = x[15 - i, j]\n    else:\n        x[i, j] = 0.0"
+
+
+@pytest.mark.parametrize("arms", [FIRST, LAST])
+def test_lanes_that_read_what_others_store_are_not_checked(arms: str) -> None:
+    """What the second lane reads may be old or new: any of them is right."""
+    text = "x[i, j] = x[i, j] * 2.0 + 1.0"
+    turned = NEW.replace("T.Parallel(16, N)", "T.grid(16, N)").replace(text, "x[i, j] = x[i, j] * 3.0")
+    found = outcome(gpu(ADD.replace(text, arms)), npu(turned, 1))
+    assert found.equal is None
+    assert "that others" in found.why

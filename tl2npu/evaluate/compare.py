@@ -14,6 +14,7 @@ from tl2npu.checks.subject import Subject
 from tl2npu.evaluate import host, inputs, sizes
 from tl2npu.evaluate.cores import Layout
 from tl2npu.evaluate.machine import Machine
+from tl2npu.evaluate.races import Watch
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import NotChecked, Tile
 from tl2npu.kernel.bindings import body_of
@@ -82,10 +83,10 @@ def _at(old: Subject, new: Subject, chosen: Sizes, attempt: int) -> Outcome:
             label = "the new kernel"
             found = _verdict(before, _evaluated(new, chosen, drawn, attempt, backwards=True), drawn, chosen)
             label = "the old kernel"
-            if found.equal is False and _verdict(
-                before, _evaluated(old, chosen, drawn, attempt, backwards=True), drawn, chosen
-            ).equal is False:
-                raise NotChecked("its blocks store different values in one place")
+            if found.equal is False:
+                again = _evaluated(old, chosen, drawn, attempt, backwards=True, watched=True)
+                if _verdict(before, again, drawn, chosen).equal is False:
+                    raise NotChecked("its blocks store different values in one place")
     except NotChecked as missing:
         return Outcome(None, f"{label}: {missing}", chosen.bound)
     except _FAILS as error:
@@ -94,9 +95,17 @@ def _at(old: Subject, new: Subject, chosen: Sizes, attempt: int) -> Outcome:
 
 
 def _evaluated(
-    subject: Subject, chosen: Sizes, drawn: dict[str, Any], attempt: int, backwards: bool = False
+    subject: Subject,
+    chosen: Sizes,
+    drawn: dict[str, Any],
+    attempt: int,
+    backwards: bool = False,
+    watched: bool = False,
 ) -> dict[str, Tile]:
-    """The tensors behind a launch, its last block first if ``backwards``; the first call draws what all start with."""
+    """The tensors behind a launch, its last block first if ``backwards``; the first call draws what all start with.
+
+    ``watched``: raises :class:`NotChecked` where lanes of a loop race.
+    """
     around = host.surroundings(subject.file, subject.located, chosen.bound, chosen.symbols)
     dialect = subject.kernel.dialect
     machine = Machine(subject.file.names, dialect, _layout(subject, chosen))
@@ -111,6 +120,7 @@ def _evaluated(
         elif name in drawn:
             raise NotChecked(f"`{name}` has another size than before")
     params: dict[str, object] = {**{name: drawn[name] for name in scalars if name in drawn}, **tensors}
+    machine.watch = Watch() if watched else None
     machine.run(body_of(subject.kernel.node), around, params, backwards)
     return tensors
 

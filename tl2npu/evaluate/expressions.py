@@ -14,6 +14,7 @@ import libcst as cst
 import numpy as np
 
 from tl2npu.evaluate import arithmetic, elements
+from tl2npu.evaluate.races import Watch
 from tl2npu.evaluate.values import Array, Cell, Frame, NotChecked, Region, Tile, Unknown, whole_number
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.style import Dialect
@@ -55,6 +56,7 @@ class Expressions:
         self.frame = Frame()
         self.lanes: tuple[int, ...] = ()
         self.mask: Array | None = None
+        self.watch: Watch | None = None
         self.symbols: dict[str, int] = {}
         self.left = 0
         """How much work may still be done, in elements."""
@@ -103,6 +105,8 @@ class Expressions:
             if region.extents is not None and region.size == 1:
                 return region.view().reshape(-1)[0]
             raise NotChecked(f"a part of `{region.tile.name}` is used as a number")
+        if self.watch is not None and self.lanes and not region.tile.lanes:
+            self.watch.reads(region.tile, region.starts, self.lanes, self.mask)
         return elements.load(region.tile, region.starts, self.is_gpu and region.tile.in_global)
 
     def raw(self, node: cst.BaseExpression) -> Any:

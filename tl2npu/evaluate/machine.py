@@ -200,6 +200,8 @@ class Machine(Statements):
         if not math.prod(extents):
             return
         self.spend(math.prod(extents) * math.prod(outer) // 4)
+        if self.watch is not None and not outer:
+            self.watch.clear()
         self.lanes = (*extents, *outer)
         for place, (name, extent) in enumerate(zip(names, extents, strict=True)):
             shape = [1] * (len(extents) + rank)

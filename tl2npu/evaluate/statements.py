@@ -121,6 +121,8 @@ class Statements(Cores):
         self.spend(math.prod(self.lanes) // 4)
         if isinstance(value, (tuple, str, Tile)):
             raise NotChecked(f"`{target.tile.name}` is assigned what is no number")
+        if self.watch is not None and self.lanes and not target.tile.local:
+            self.watch.stores(target.tile, target.starts, self.lanes, self.mask)
         elements.store(target.tile, target.starts, value, self.lanes, self.mask, how)
 
     def _augmented(self, node: cst.AugAssign) -> None:
