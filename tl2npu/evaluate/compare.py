@@ -52,9 +52,10 @@ def compared(old: Subject, new: Subject) -> Outcome:
     if outcome.equal is None:
         larger, *_ = sizes.choose(old.file, old.located, old.kernel, larger=True)
         outcome = _drawn(old, new, larger) if larger != first else outcome
-    for called in given if outcome.equal is False else ():
+    unfit = outcome.equal is None and outcome.why.endswith("at these sizes")
+    for called in given if unfit or outcome.equal is False else ():
         outcome = _drawn(old, new, called)
-        if outcome.equal is None:
+        if outcome.equal is None and not unfit:
             return Outcome(None, f"they differ at small sizes, and at those of a call {outcome.why}")
     switched = sizes.switched(old.kernel, first)
     if outcome.equal and switched is not None:
