@@ -35,7 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "costing": {"cost", "costs", "languages", "options"},
     "suppress": set(),
     "todo": set(),
-    "strategy": DATA | {"source", "kernel", "passes", "checks", "options", "suppress"},
+    "evaluate": DATA | {"source", "kernel", "checks"},
+    "strategy": DATA | {"source", "kernel", "passes", "checks", "evaluate", "options", "suppress"},
     "speed": {"checks", "passes", "cost"},
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA

@@ -143,6 +143,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "fixed_core": _switch,
     "keep_expert": _switch,
     "partial": _switch,
+    "self_check": _switch,
     "pass_config_policy": _one_of(*get_args(PassConfigPolicy)),
     "select": _codes,
     "ignore": _codes,

@@ -56,7 +56,7 @@ from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import one_file
-from tl2npu.strategy import choose
+from tl2npu.strategy import choose, same_values
 from tl2npu.strategy.attempt import Attempt
 from tl2npu.suppress import Suppressions
 from tl2npu.todo import with_comments, without_comments
@@ -403,7 +403,7 @@ def _refused_eager(
 def _best_form(
     given: Job, suppressions: Suppressions, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> tuple[KernelResult, Job]:
-    outcome, job = _best_of(given, suppressions, leave)
+    outcome, job = same_values.checked(given, *_best_of(given, suppressions, leave))
     if outcome.disposition != "refused" or job is given:
         return outcome, job
     given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author

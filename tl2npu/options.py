@@ -62,6 +62,7 @@ class Options:
     ``unsafe``: also make edits that change what a caller asks for, such as smaller tiles.
     ``fixed_core``: a GPU kernel with more blocks than the device has cores loops over them, one block for each core.
     ``keep_expert``: leave kernels with hand-written mma pipelines as they are.
+    ``self_check``: evaluate old and new kernel before one is written.
     ``partial``: mark in kernels that are refused where a person must go on.
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
     codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,
@@ -82,6 +83,7 @@ class Options:
     fixed_core: bool = False
     keep_expert: bool = False
     partial: bool = False
+    self_check: bool = True
     pass_config_policy: PassConfigPolicy = "needed"
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()

@@ -82,6 +82,16 @@ class Verified:
 
 
 @dataclass(frozen=True)
+class SelfCheck:
+    """What the check of every run found: old and new kernel give the same values at ``sizes``, or ``why`` they could
+    not be evaluated."""
+
+    equal: bool
+    why: str = ""
+    sizes: str = ""
+
+
+@dataclass(frozen=True)
 class KernelResult:
     """The verdict on one prim_func.
 
@@ -90,7 +100,8 @@ class KernelResult:
     ``npuir``, ``none``) and ``reason`` one sentence that says why that form. ``verified`` is None where nothing was
     executed. ``pipes``: cycles that one block of the new kernel spends on each pipe at the first call, by the cost
     model; empty where no call tells the sizes. ``errors``: codes of what the compiler will reject in the new text,
-    as :func:`judged` has it.
+    as :func:`judged` has it. ``checked``: old and new were evaluated before the new one was taken; None where nothing
+    was rewritten, or nothing was to be checked.
     """
 
     name: str
@@ -105,6 +116,7 @@ class KernelResult:
     file_line: int | None = None
     pipes: tuple[tuple[str, float], ...] = ()
     errors: tuple[str, ...] = ()
+    checked: SelfCheck | None = None
 
     @property
     def verdict(self) -> str:

@@ -124,3 +124,32 @@ def double(M):
     (kernel,) = migrate_text(text + "\nkernel = double(1024)\n", "k.py", Options()).kernels
     assert [pipe for pipe, _ in kernel.pipes] == ["GM to UB", "vector", "UB to GM"]
     assert all(cycles > 0 for _, cycles in kernel.pipes)
+
+
+def test_tiles_that_leave_no_block_are_not_faster() -> None:
+    """With ``BM=128`` there would be no block at all, in no time."""
+    text = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def kern(BM=64, BN=16):
+    @T.prim_func
+    def main(X0: T.Tensor((64,), "float32"), X1: T.Tensor((64, 32), "float32"), Y0: T.Tensor((32 // BN, 64), "float32"),
+             Y2: T.Tensor((64, 32), "float32")):
+        with T.Kernel(32 // BN, 64 // BM, threads=256) as (i, j):
+            r1 = T.alloc_fragment((BM,), "float32")
+            t2 = T.alloc_shared((BM, BN), "float32")
+            T.copy(X0[j * BM:j * BM + BM], r1)
+            T.copy(X1[j * BM:j * BM + BM, i * BN:i * BN + BN], t2)
+            for r, c in T.Parallel(BM, BN):
+                t2[r, c] = t2[r ^ 1, c] + r1[r]
+            for r in T.Parallel(BM):
+                Y0[i, (j * BM) + r] = t2[r, 8] * r1[r]
+            for r, s in T.Parallel(BM, BN):
+                Y2[(j * BM) + r, (i * BN) + s] = t2[r, s]
+
+    return main
+"""
+    (kernel,) = migrate_text(text, "k.py", Options()).kernels
+    assert kernel.disposition == "migrated"

@@ -25,7 +25,9 @@ OK, PARTIAL, UNCHANGED, REFUSED, DISCARDED = "ok", "partial", "unchanged", "refu
 WITH_ERRORS = "migrated with errors"
 SILENT, INVALID, HAZARD = "SILENT difference", "invalid for the simulator", "hazard"
 CHECK, INTERNAL, OLD = "error of check", "internal error", "old kernel differs"
-FAULTS = (SILENT, INVALID, HAZARD, CHECK, INTERNAL, OLD)
+CAUGHT = "refused by the check of every run"
+FAULTS = (SILENT, INVALID, HAZARD, CHECK, INTERNAL, OLD, CAUGHT)
+"""``CAUGHT``: a pass is wrong, or the check is."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,8 @@ def judge(program: p.Program, text: str, seed: int = 0, both: bool = True, optio
             return Verdict(OLD, f"{kind}: {why}")
     codes = _codes(result)
     dispositions = {k.disposition for k in result.kernels}
+    if caught := [d.message for d in result.diagnostics if d.code == "TL970"]:
+        return Verdict(CAUGHT, caught[0], codes)
     if not dispositions or "refused" in dispositions:
         return Verdict(REFUSED, " ".join(codes), codes)
     if dispositions == {"unchanged"}:

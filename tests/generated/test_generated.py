@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.generated import program as p
-from tests.generated.judge import DISCARDED, HAZARD, OK, PARTIAL, SILENT, WITH_ERRORS
+from tests.generated.judge import CAUGHT, DISCARDED, HAZARD, OK, PARTIAL, WITH_ERRORS
 from tests.generated.oracle import run
 from tests.generated.search import reduced, verdict_of
 from tests.generated.shrinking import length
@@ -50,7 +50,7 @@ def _no_races(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("style", "breaks", "kind"),
-    [("gpu", _tiles_never_meet, SILENT), ("triton", _tiles_never_meet, SILENT), ("legacy", _no_races, HAZARD)],
+    [("gpu", _tiles_never_meet, CAUGHT), ("triton", _tiles_never_meet, CAUGHT), ("legacy", _no_races, HAZARD)],
     ids=["gpu", "triton", "legacy"],
 )
 def test_a_missing_condition_is_found(

@@ -6,7 +6,17 @@ from functools import cache
 
 from tl2npu.report.build import build
 from tl2npu.report.model import Report, Run
-from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult, Severity, Skipped, Verified
+from tl2npu.results import (
+    Change,
+    Diagnostic,
+    Disposition,
+    FileResult,
+    KernelResult,
+    SelfCheck,
+    Severity,
+    Skipped,
+    Verified,
+)
 
 RUN = Run("1.2.3", "migrate", False, 1, {"device": "A2", "select": []})
 
@@ -16,6 +26,7 @@ NEW = "import tilelang\n\n\ndef f():\n\tT.copy(a, b)\n    x = 'ü'\n"
 KERNEL = KernelResult(
     *("f.main", 4, "expert", "developer", "migrated", "because", ("TL201", "TL210"), Verified("sim", 2, 0.5)),
     pipes=(("vector", 30.5),),
+    checked=SelfCheck(True, "", "M=64"),
 )
 REFUSED = KernelResult("f.other", 7, "gpu", "none", "refused", "no way", ("TL184",))
 FINDINGS = (

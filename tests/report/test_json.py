@@ -65,6 +65,7 @@ def test_the_whole_object() -> None:
         "codes": ["TL201", "TL210"],
         "verified": {"backend": "sim", "calls": 2, "max_error": 0.5},
         "errors": [],
+        "checked": {"equal": True, "why": "", "sizes": "M=64"},
         "pipes": [{"pipe": "vector", "cycles": 30.5}],
         "effort": {"minutes": 6, "level": "low"},
     }

@@ -10,7 +10,7 @@ from tests.report.support import HOSTILE, RUN, finding, hostile, kernel, many, r
 from tl2npu.report.build import build
 from tl2npu.report.model import Run
 from tl2npu.report.text import TextReport
-from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, Skipped
+from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, SelfCheck, Skipped
 
 WRITTEN = replace(RUN, written=True)
 
@@ -115,6 +115,7 @@ def test_findings_show_their_source_and_what_became_of_it() -> None:
         "      | ^^^^^^^^^^^^^^^",
         "c.py: error: no such file",
         "g.py: skipped (@generated)",
+        "checked: 1 of 1 kernel gives the same values on random inputs",
         "1 file would change; 2 kernels: 1 migrated, 1 refused; 1 file failed; 1 skipped",
         "",
     ]
@@ -255,3 +256,13 @@ def test_a_long_report_ends_with_its_digest() -> None:
     assert short[0] == "    20 migrated (10 threads=2, 10 threads=1)"
     assert [line.split()[:3] for line in short[1:3]] == [["10", "error", "TL801"], ["10", "warning", "TL885"]]
     assert short[3:] == ["10 files would change; 20 kernels: 20 migrated"]
+
+
+def test_one_line_on_the_kernels_that_were_evaluated() -> None:
+    found = [SelfCheck(True), SelfCheck(True), SelfCheck(False, "too long"), SelfCheck(False, f"{HOSTILE}!"), None]
+    kernels = tuple(replace(kernel(str(n), n + 1), checked=one) for n, one in enumerate(found))
+    line = text([FileResult("k.py", "old", "new", kernels=kernels)], WRITTEN).split("\n")[-3]
+    assert line.startswith("checked: 2 of 4 kernels give the same values on random inputs; 1 not checked: too long; 1 ")
+    assert "\x1b" not in line
+    plain = text([FileResult("k.py", "old", "new", kernels=(kernel("a", 1),))], WRITTEN)
+    assert "checked" not in plain

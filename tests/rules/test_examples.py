@@ -14,6 +14,7 @@ import pytest
 
 from tests.backends.support import Machine
 from tests.in_process import children_in_copies
+from tests.late_products import late_products
 from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
 from tl2npu.codes import CODES
@@ -143,6 +144,9 @@ def run_once(code: str, line: int) -> FileResult:
         return check_source(example.text, path, Options())
     if page.group in TRITON:
         return migrate_source(example.text, path, options(page))
+    if page.code == "TL970":
+        with late_products():
+            return migrate_text(example.text, path, options(page))
     checked = page.group == "output" or int(page.code[2:]) in NPUIR_CHECKS
     if page.group == "instructions" and example.after is None:
         checked = "is_npu=True" in example.text

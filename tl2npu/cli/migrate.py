@@ -66,6 +66,11 @@ if TYPE_CHECKING:
 )
 @click.option("--unsafe", is_flag=True, default=None, help="Also write smaller tiles where those asked for do not fit.")
 @click.option(
+    "--self-check/--no-self-check",
+    default=None,
+    help="Evaluate old and new GPU kernels and refuse those that differ.  [default: on]",
+)
+@click.option(
     "--partial",
     is_flag=True,
     default=None,

@@ -455,6 +455,8 @@ _ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "move the kernel to a Python file, and import it"),
     ("TL925", "overridden-pass-config", "warning", "display-only",
      "compare the speed; `--pass-config-policy keep` does not migrate such kernels"),
+    ("TL970", "values-differ", "error", "display-only",
+     "report it with the kernel, it is a fault of tl2npu; `--no-self-check` writes the kernel all the same"),
 )
 # fmt: on
 

@@ -55,10 +55,11 @@ def notes(
         return
     launch = subject.kernel.launched.call
     better = faster(subject, caller, made, sizes, cores) if len(subject.callers) <= _CALLS else []
-    if better and better[0].microseconds is not None:
-        times = made.microseconds / better[0].microseconds
+    best = next((one for one in better if one.microseconds), None)  # with tiles that leave no block there is no time
+    if best is not None and best.microseconds:
+        times = made.microseconds / best.microseconds
         if times >= _FASTER:
-            yield Note("TL951", launch, f"{_sizes(made, better[0])} {times:.1f} times as fast, as estimated")
+            yield Note("TL951", launch, f"{_sizes(made, best)} {times:.1f} times as fast, as estimated")
     yield from _waiting(subject, caller, made, sizes, cores)
     yield from _transfers(work, made)
     yield from _short(work, made)

@@ -12,10 +12,11 @@ def variables(kernel: Kernel) -> frozenset[str]:
     """The names in sizes of buffers and in every integer of the launch and the statements."""
     found = {name for buffer in kernel.buffers.values() for extent in buffer.shape for name in extent.names}
     found |= {name for extent in (kernel.launch.grid if kernel.launch is not None else ()) for name in extent.names}
-    return frozenset(found | {name for stmt in kernel.walk() for value in _integers(stmt) for name in value.names})
+    return frozenset(found | {name for stmt in kernel.walk() for value in integers(stmt) for name in value.names})
 
 
-def _integers(stmt: Stmt) -> Iterator[Sym]:
+def integers(stmt: Stmt) -> Iterator[Sym]:
+    """Every integer in a statement, those of indices among them."""
     if isinstance(stmt, Loop):
         for item in stmt.ranges:
             yield from (item.start, item.extent)

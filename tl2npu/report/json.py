@@ -9,7 +9,7 @@ from typing import Any
 from tl2npu.report.effort import effort
 from tl2npu.report.hunks import unified
 from tl2npu.report.model import DISPOSITIONS, SEVERITIES, Entry, Finding, Report
-from tl2npu.results import Change, Diagnostic, KernelResult, Verified
+from tl2npu.results import Change, Diagnostic, KernelResult, SelfCheck, Verified
 
 VERSION = 1
 
@@ -75,9 +75,14 @@ def _kernel(entry: Entry, kernel: KernelResult) -> dict[str, Any]:
         "codes": list(kernel.codes),
         "errors": list(kernel.errors),
         "verified": verified(kernel.verified),
+        "checked": _checked(kernel.checked),
         "pipes": [{"pipe": pipe, "cycles": cycles} for pipe, cycles in kernel.pipes],
         "effort": {"minutes": work.minutes, "level": work.level},
     }
+
+
+def _checked(found: SelfCheck | None) -> dict[str, Any] | None:
+    return None if found is None else {"equal": found.equal, "why": found.why, "sizes": found.sizes}
 
 
 def verified(proof: Verified | None) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 from tl2npu.report.hunks import parse_unified
 from tl2npu.report.json import VERSION
 from tl2npu.report.model import Entry, Finding, Report, ReportError, Run, Task
-from tl2npu.results import Change, Diagnostic, Disposition, KernelResult, Safety, Severity, Skipped, Verified
+from tl2npu.results import Change, Diagnostic, Disposition, KernelResult, Safety, SelfCheck, Severity, Skipped, Verified
 
 Value = TypeVar("Value")
 _MISSING: Any = object()
@@ -164,11 +164,16 @@ def _kernel(item: _Object) -> KernelResult:
         item.maybe("file_line", int),
         () if item.maybe("pipes", list) is None else item.objects("pipes", _pipe),
         () if item.maybe("errors", list) is None else item.strings("errors"),
+        None if item.maybe("checked", dict) is None else _checked(item.object("checked")),
     )
 
 
 def _pipe(item: _Object) -> tuple[str, float]:
     return item.get("pipe", str), item.number("cycles")
+
+
+def _checked(item: _Object) -> SelfCheck:
+    return SelfCheck(item.get("equal", bool), item.get("why", str, ""), item.get("sizes", str, ""))
 
 
 def _proof(item: _Object) -> Verified:

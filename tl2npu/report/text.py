@@ -26,6 +26,8 @@ _COLOURS = {
     "info": "cyan",
 }
 _INDENT = "  "
+MOST_WHYS = 3
+"""So many reasons why kernels were not evaluated are shown."""
 
 
 class TextReport:
@@ -56,13 +58,14 @@ class TextReport:
         if sum(1 for _ in report.kernels()) >= MANY:
             lines += ["", *digest(report)]
         lines += [] if self.explain else speed(report)
+        lines += checked(report)
         lines.append(summary(report))
         return "\n".join(lines) + "\n"
 
     def short(self, report: Report) -> str:
         """The files that failed, the digest and the last line."""
         lines = [line for entry in report.entries if entry.error is not None for line in self._error(entry)]
-        return "\n".join([*lines, *digest(report), summary(report)]) + "\n"
+        return "\n".join([*lines, *digest(report), *checked(report), summary(report)]) + "\n"
 
     def errors(self, report: Report) -> str:
         """What made the run fail, and nothing else; not the files that failed. May be empty."""
@@ -177,6 +180,19 @@ def speed(report: Report) -> list[str]:
         return []
     codes = ", ".join(f"{code} {number}" for code, number in sorted(found.items()))
     return [f"{counted(sum(found.values()), 'note')} on speed ({codes}): --explain lists them, `tl2npu cost` has times"]
+
+
+def checked(report: Report) -> list[str]:
+    """One line on the kernels that were evaluated before they were written; none where nothing can be evaluated."""
+    found = [kernel.checked for _, kernel in report.kernels() if kernel.checked is not None]
+    if not found:
+        return []
+    equal = sum(one.equal for one in found)
+    kernels = f"{equal:,} of {counted(len(found), 'kernel')}"
+    whys = Counter(one.why for one in found if not one.equal)
+    left = "".join(f"; {number:,} not checked: {visible(why)}" for why, number in whys.most_common(MOST_WHYS))
+    more = f"; {len(whys) - MOST_WHYS} other reasons" if len(whys) > MOST_WHYS else ""
+    return [f"checked: {kernels} {'gives' if equal == 1 else 'give'} the same values on random inputs{left}{more}"]
 
 
 def summary(report: Report) -> str:

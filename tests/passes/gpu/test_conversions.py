@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import ml_dtypes
 import numpy as np
@@ -165,3 +166,45 @@ REFUSED = [
 def test_what_has_no_instruction_is_refused(dtype: str, value: str) -> None:
     text = file(LOOP + value, dtype, dtype)
     assert [code for code, _ in refused(text)] == ["TL710"]
+
+
+R, C = np.mgrid[0:64, 0:16]
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("-1.0 / (r // 4 + 1) - (-0.25 - c % 8)", -1.0 / (R // 4 + 1) + 0.25 + C % 8),
+        ("(r % 8) * 0.375 + (c % 4) * 0.375", (R % 8) * 0.375 + (C % 4) * 0.375),
+        ("T.max(r / 4, c * 0.75)", np.maximum(R / 4, C * 0.75)),
+        ("(r + 0.5) * (c - 0.5)", (R + 0.5) * (C - 0.5)),
+        ("r % 8 + c", R % 8 + C),
+    ],
+)
+def test_fractions_of_indices_are_cut_once(value: str, wanted: np.ndarray) -> None:
+    """Loop numbers make floats with a quotient or a fraction: their sum becomes an integer, not each of its parts."""
+    value = re.sub(r"\br\b", "(bx * 16 + i)", value)
+    body = f"""y = T.alloc_shared((16, 16), "int32")
+for i, c in T.Parallel(16, 16):
+    y[i, c] = T.cast({value}, "int32")
+T.copy(y, Y[bx * 16, 0])
+"""
+    params = "X: T.Tensor((64, 16), 'int32'), Y: T.Tensor((64, 16), 'int32')"
+    text = gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx")
+    found = run(migrated(text), {"X": np.zeros((64, 16), np.int32)})["Y"]
+    np.testing.assert_array_equal(found, np.trunc(wanted).astype(np.int32))
+
+
+def test_a_loop_of_a_macro_that_only_binds_a_name() -> None:
+    """A loop with nothing in it that the reader has a statement for."""
+    body = """x = T.alloc_shared((16, 16), 'float32')
+T.copy(X[bx * 16, 0], x)
+for k in T.unroll(1):
+    part(X, bx)
+T.copy(x, Y[bx * 16, 0])
+"""
+    params = "X: T.Tensor((64, 16), 'float32'), Y: T.Tensor((64, 16), 'float32')"
+    macro = "@T.macro\ndef part(A, b):\n    s = A[b, 0]\n"
+    text = gpu_file(params, body, factory=macro, launch="T.Kernel(4, threads=128) as bx")
+    x = np.arange(1024, dtype=np.float32).reshape(64, 16)
+    np.testing.assert_array_equal(run(migrated(text), {"X": x})["Y"], x)

@@ -1,0 +1,174 @@
+"""What comparing an old and a new kernel says: the faults that a random generator found, and what cannot be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.evaluate.support import gpu, npu, outcome
+
+ADD = """
+x = T.alloc_fragment((16, N), "float32")
+T.copy(X[b * 16, 0], x)
+for i, j in T.Parallel(16, N):
+    x[i, j] = x[i, j] * 2.0 + 1.0
+T.copy(x, Y[b * 16, 0])
+"""
+NEW = ADD.replace("fragment", "shared")
+
+
+def test_equal_kernels() -> None:
+    found = outcome(gpu(ADD), npu(NEW))
+    assert found.equal, found.why
+    assert found.sizes == {"M": 32, "N": 32}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("+ 1.0", "- 1.0"),
+        ("+ 1.0", "+ 1.0001"),
+        ("* 2.0", "* 2.0 * x[i, j]"),
+        ("T.copy(x, Y[b * 16, 0])", "T.copy(x, Y[0, 0])"),
+        ("x[i, j] * 2.0", "x[i, N - 1 - j] * 2.0"),
+        ("T.Parallel(16, N)", "T.Parallel(16, N - 1)"),
+        ("X[b * 16, 0]", "X[b * 16 + 1, 0]"),
+    ],
+)
+def test_one_fault(right: str, wrong: str) -> None:
+    assert right in NEW
+    found = outcome(gpu(ADD), npu(NEW.replace(right, wrong)))
+    assert found.equal is False
+    assert found.why.startswith("`Y[")
+
+
+def test_infinity_for_a_number_is_a_difference() -> None:
+    masked = ADD.replace("x[i, j] * 2.0 + 1.0", "T.if_then_else(i >= j, x[i, j], -T.infinity('float32'))")
+    assert outcome(gpu(masked), npu(masked.replace("fragment", "shared"), 1)).equal
+    assert outcome(gpu(masked), npu(NEW.replace("* 2.0 + 1.0", "* 1.0"))).equal is False
+
+
+def test_a_tail_that_is_lost() -> None:
+    """The rows behind the last whole tile."""
+    whole = npu(NEW).replace("T.ceildiv(M, 16)", "M // 16")
+    assert outcome(gpu(ADD, call="kernel(64, 32)"), whole).equal
+    ragged = outcome(gpu(ADD, call="kernel(60, 32)"), whole)
+    assert ragged.equal is False, ragged.why
+    assert ragged.why.startswith("`Y[48, 0]` would be")
+
+
+def test_a_tile_that_was_merged_with_its_copy() -> None:
+    body = """
+    a = T.alloc_fragment((16, N), "float32")
+    c = T.alloc_fragment((16, N), "float32")
+    d = T.alloc_fragment((16, N), "float32")
+    T.copy(X[b * 16, 0], a)
+    T.copy(a, d)
+    for i, j in T.Parallel(16, N):
+        a[i, j] = a[i, j] * 2.0
+        c[i, j] = d[i, j] + 1.0
+    for i, j in T.Parallel(16, N):
+        c[i, j] = c[i, j] + a[i, j]
+    T.copy(c, Y[b * 16, 0])
+    """
+    new = body.replace("fragment", "shared")
+    assert outcome(gpu(body), npu(new)).equal
+    merged = new.replace("    T.copy(a, d)\n", "").replace("d[i, j]", "a[i, j]")
+    assert outcome(gpu(body), npu(merged)).equal is False
+
+
+def test_an_in_place_permutation_and_a_broadcast_in_place() -> None:
+    turned = ADD.replace("x[i, j] = x[i, j] * 2.0 + 1.0", "x[i, j] = x[i, N - 1 - j]")
+    in_order = npu(NEW.replace("for i, j in T.Parallel(16, N):", "for i, j in T.grid(16, N):"), 1)
+    wrong = in_order.replace("x[i, j] * 2.0 + 1.0", "x[i, N - 1 - j]")
+    assert outcome(gpu(turned), wrong).equal is False
+    spread = ADD.replace("x[i, j] = x[i, j] * 2.0 + 1.0", "x[i, j] = x[i, j] + x[i, 0]")
+    assert outcome(gpu(spread), in_order.replace("x[i, j] * 2.0 + 1.0", "x[i, j] + x[i, 0]")).equal is False
+
+
+def test_padded_rows_that_are_stored() -> None:
+    new = NEW.replace("T.copy(x, Y[b * 16, 0])", "T.copy(x[0:8, :], Y[b * 16 + 8, 0])")
+    assert outcome(gpu(ADD), npu(new, 1)).equal is False
+
+
+def test_the_second_product_starts_anew() -> None:
+    old = """
+    x = T.alloc_shared((16, N), "float32")
+    c = T.alloc_fragment((16, 16), "float32")
+    T.copy(X[b * 16, 0], x)
+    T.clear(c)
+    for k in T.serial(2):
+        T.gemm(x, x, c, transpose_B=True)
+    T.copy(c, Y[b * 16, 0])
+    """
+    new = old.replace("    T.clear(c)\n", "").replace("gemm(x, x, c, transpose_B=True)", "gemm_v0(x, x, c, {})")
+    new = new.replace("{}", "transpose_B=True, init={}")
+    assert outcome(gpu(old), npu(new.format("(k == 0)"))).equal
+    assert outcome(gpu(old), npu(new.format("True"))).equal is False
+    assert outcome(gpu(old), npu(new.format("False"))).equal is False
+
+
+def test_blocks_that_store_in_the_same_place_are_told_apart() -> None:
+    new = npu(NEW.replace("T.copy(x, Y[b * 16, 0])", "T.copy(x, Y[b * 16, 0])\nT.copy(x, Y[b * 16 + 16, 0])"))
+    assert outcome(gpu(ADD), new).equal is False
+
+
+def test_a_switch_takes_both_values() -> None:
+    more = {"params": "M, N, twice=False"}
+    text = "x[i, j] * 2.0 + 1.0"
+    old = gpu(ADD.replace(text, "T.if_then_else(twice, x[i, j] * 2.0, x[i, j])"), **more)
+    assert outcome(old, npu(NEW.replace(text, "T.if_then_else(twice, x[i, j] * 2.0, x[i, j])"), **more)).equal
+    assert outcome(old, npu(NEW.replace(text, "x[i, j] * 1.0"), **more)).equal is False
+
+
+@pytest.mark.parametrize(
+    ("old", "why"),
+    [
+        ("T.call_extern('handle', 'f', x.data)", "the old kernel: `T.call_extern`"),
+        ("T.ptx_mma(x, x, x)", "the old kernel: "),
+    ],
+)
+def test_what_has_no_meaning_is_not_checked(old: str, why: str) -> None:
+    found = outcome(gpu(ADD + old + "\n"), npu(NEW))
+    assert found.equal is None
+    assert found.why.startswith(why)
+
+
+def test_a_difference_at_small_sizes_only_is_none() -> None:
+    """What is right at the sizes of every call is not refused for others."""
+    new = NEW.replace("+ 1.0", "+ T.if_then_else(M == 64, 1.0, 2.0)")
+    assert outcome(gpu(ADD), npu(new)).equal
+
+
+def test_indices_are_drawn_within_their_axis() -> None:
+    tensors = 'X: T.Tensor((M, N), "float32"), ix: T.Tensor((M,), "int32"), Y: T.Tensor((M, N), "float32")'
+    body = """
+    x = T.alloc_fragment((16, N), "float32")
+    for i, j in T.Parallel(16, N):
+        x[i, j] = X[ix[b * 16 + i], j]
+    T.copy(x, Y[b * 16, 0])
+    """
+    new = body.replace("fragment", "shared")
+    assert outcome(gpu(body, tensors=tensors), npu(new, 1, tensors=tensors)).equal
+    wrong = new.replace("ix[b * 16 + i]", "b * 16 + i")
+    assert outcome(gpu(body, tensors=tensors), npu(wrong, 1, tensors=tensors)).equal is False
+
+
+def test_a_kernel_whose_blocks_race_is_not_checked() -> None:
+    body = ADD.replace("Y[b * 16, 0]", "Y[0, 0]")
+    found = outcome(gpu(body), npu(body.replace("fragment", "shared")))
+    assert found.equal is None
+    assert found.why == "the old kernel: its blocks store different values in one place"
+
+
+FIRST = "if i > 2:\n        x[i, j] = 0.0\n    else:\n        x[i, j] = x[15 - i, j]"
+LAST = "if i <= 2:\n        x[i, j] = x[15 - i, j]\n    else:\n        x[i, j] = 0.0"
+
+
+@pytest.mark.parametrize("arms", [FIRST, LAST])
+def test_lanes_that_read_what_others_store_are_not_checked(arms: str) -> None:
+    """What the second lane reads may be old or new: any of them is right."""
+    text = "x[i, j] = x[i, j] * 2.0 + 1.0"
+    turned = NEW.replace("T.Parallel(16, N)", "T.grid(16, N)").replace(text, "x[i, j] = x[i, j] * 3.0")
+    found = outcome(gpu(ADD.replace(text, arms)), npu(turned, 1))
+    assert found.equal is None
+    assert "that others" in found.why

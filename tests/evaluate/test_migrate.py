@@ -1,0 +1,40 @@
+"""``migrate`` with the check: a fault in a pass is refused, and written only where nobody wants to know."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.evaluate.support import gpu
+from tests.late_products import late_products
+from tl2npu.migration import migrate_text
+from tl2npu.options import Options
+
+PRODUCT = """
+x = T.alloc_shared((16, 16), "float16")
+c = T.alloc_fragment((16, 16), "float32")
+T.clear(c)
+for k in T.serial(T.ceildiv(N, 16)):
+    T.copy(X[b * 16, k * 16], x)
+    T.gemm(x, x, c, transpose_B=True)
+T.copy(c, Y[b * 16, 0])
+"""
+TEXT = gpu(PRODUCT, tensors='X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, 16), "float32")')
+
+
+def test_a_right_kernel_is_checked() -> None:
+    (kernel,) = migrate_text(TEXT, "k.py", Options()).kernels
+    assert kernel.disposition == "migrated"
+    assert kernel.checked is not None
+    assert kernel.checked.equal, kernel.checked.why
+    assert kernel.checked.sizes == "M=32, N=32"
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_fault_of_a_pass(checks: bool) -> None:
+    with late_products():
+        result = migrate_text(TEXT, "k.py", Options(self_check=checks))
+    (kernel,) = result.kernels
+    assert kernel.checked is None
+    assert kernel.disposition == ("refused" if checks else "migrated")
+    assert (result.new_text == TEXT) == checks
+    assert ("TL970" in {item.code for item in result.diagnostics}) == checks

@@ -1,0 +1,173 @@
+"""Ideal arithmetic: floats of any type are those of 64 bits, integers have their own width and wrap.
+
+So that an old and a new kernel that compute the same in another order agree to about nine digits. Everything that a
+number goes through is here: another arithmetic (a prime field) would be another module of these names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tl2npu.dialects.element_types import SYNONYMS
+from tl2npu.dialects.functions import NAMES
+
+Numbers = np.ndarray[Any, Any]
+
+LOST = 24301
+"""Stands in memory of integers that nothing was stored in; floats have NaN there."""
+
+
+def named(dtype: str) -> str:
+    """The one name of an element type."""
+    return SYNONYMS.get(dtype, dtype)
+
+
+def is_float(dtype: str) -> bool:
+    """Any float, those of 8 bits among them."""
+    return named(dtype).startswith(("float", "bfloat", "tfloat"))
+
+
+def bits(dtype: str) -> int:
+    """Bits of an integer type; 0 for what is none that can be computed with."""
+    digits = named(dtype).removeprefix("u").removeprefix("int")
+    return int(digits) if digits in ("8", "16", "32", "64") else 0
+
+
+def storage(dtype: str) -> np.dtype[Any]:
+    """The NumPy type of memory; raises ValueError for packed and unknown types."""
+    if is_float(dtype):
+        return np.dtype(np.float64)
+    if named(dtype) in ("bool", "int1", "uint1"):
+        return np.dtype(np.bool_)
+    if bits(dtype):
+        return np.dtype(named(dtype))
+    raise ValueError(f"elements of type `{dtype}`")
+
+
+def lost(shape: tuple[int, ...], dtype: str) -> Numbers:
+    """Memory that nothing was stored in."""
+    kind = storage(dtype)
+    if kind.kind in "iu":
+        return np.full(shape, LOST, np.int64).astype(kind)
+    return np.full(shape, math.nan if kind.kind == "f" else False, kind)
+
+
+_ROUNDINGS: Mapping[str, Callable[[Numbers], Numbers]] = {
+    "CAST_RINT": np.rint,
+    "CAST_FLOOR": np.floor,
+    "CAST_CEIL": np.ceil,
+    "CAST_ROUND": lambda x: np.trunc(x + np.copysign(0.5, x)),
+    "CAST_TRUNC": np.trunc,
+}
+
+
+def rounded(values: Numbers, mode: str) -> Numbers:
+    """Floats as whole numbers, as a mode of ``Cast`` rounds; as they are for ``CAST_NONE``."""
+    return np.asarray(_ROUNDINGS[mode](values)) if mode in _ROUNDINGS else values
+
+
+def cast(values: object, dtype: str, mode: str = "CAST_TRUNC") -> Numbers:
+    """Values as an element type holds them; ``mode`` is how floats become integers."""
+    found, kind = np.asarray(values), storage(dtype)
+    if kind.kind in "iu" and found.dtype.kind == "f":
+        found = np.nan_to_num(_ROUNDINGS.get(mode, np.trunc)(found), nan=LOST, posinf=2.0**62, neginf=-(2.0**62))
+        found = np.clip(found, -(2.0**62), 2.0**62).astype(np.int64)
+    return np.asarray(found != 0) if kind.kind == "b" else np.asarray(found.astype(kind))
+
+
+def divided(left: Numbers, right: Numbers) -> Numbers:
+    """``left / right``."""
+    return np.asarray(np.true_divide(left, right))[()]
+
+
+def _erf(x: Numbers) -> Numbers:
+    return np.asarray(np.vectorize(math.erf, otypes=[np.float64])(x))
+
+
+def _sigmoid(x: Numbers) -> Numbers:
+    return 1.0 / (1.0 + np.exp(-np.asarray(x, np.float64)))
+
+
+def _truncdiv(a: Numbers, b: Numbers) -> Numbers:
+    return np.trunc(np.true_divide(a, b)).astype(np.int64)
+
+
+_OF_ONE: Mapping[str, Callable[..., Numbers]] = {
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "sigmoid": _sigmoid,
+    "erf": _erf,
+    "round": np.rint,
+    "exp10": lambda x: np.power(10.0, x),
+    "atanh": np.arctanh,
+}
+_OTHERS: Mapping[str, Callable[..., Any]] = {
+    "max": np.maximum,
+    "min": np.minimum,
+    "pow": np.power,
+    "power": np.power,
+    "__pow": np.power,
+    "fmod": np.fmod,
+    "floordiv": np.floor_divide,
+    "floormod": np.mod,
+    "truncdiv": _truncdiv,
+    "truncmod": np.fmod,
+    "indexdiv": np.floor_divide,
+    "indexmod": np.mod,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "bitwise_not": np.invert,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "ceildiv": lambda a, b: -(-np.asarray(a) // b),
+    "cdiv": lambda a, b: -(-np.asarray(a) // b),
+    "clamp": lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    "likely": lambda x: x,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Not": np.logical_not,
+    "any_of": lambda *values: np.any(values),
+    "all_of": lambda *values: np.all(values),
+    "Select": np.where,
+    "if_then_else": np.where,
+    "select": np.where,
+    "ln": np.log,
+}
+
+
+def function(name: str) -> Callable[..., Any] | None:
+    """A function of ``tilelang.language`` or of a meaning in the catalogue, by its name; None for an unknown one."""
+    if name in _OTHERS:
+        return _OTHERS[name]
+    known = NAMES.get(name)
+    return None if known is None else _OF_ONE.get(known) or getattr(np, known, None)
+
+
+COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+    "LT": np.less,
+    "LE": np.less_equal,
+}
+"""By the modes of ``T.tile.compare``."""
+
+
+def closest(dtype: str, least: bool) -> float | int:
+    """The least or greatest number of an element type (``T.min_value``, ``T.max_value``)."""
+    width = bits(dtype)
+    if width:
+        signed = not named(dtype).startswith("u")
+        low = -(1 << (width - 1)) if signed else 0
+        return low if least else low + (1 << width) - 1
+    ends = {"float16": 65504.0, "float8_e4m3": 448.0, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
+    end = ends.get(named(dtype), 3.4028234663852886e38)
+    return -end if least else end

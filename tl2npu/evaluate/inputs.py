@@ -1,0 +1,99 @@
+"""What a kernel is evaluated on: values that tell kernels apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import libcst as cst
+import numpy as np
+
+from tl2npu.evaluate import arithmetic
+from tl2npu.evaluate.values import Tile
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.model import Kernel, Memory
+from tl2npu.source.tree import nodes_of
+
+_BOUNDARIES = re.compile(r"seqlens|offset|indptr|starts?$|ends?$|^cu_|padded", re.IGNORECASE)
+_COUNTS = re.compile(r"sizes?$|lens?$|lengths?$|counts?$|^num_", re.IGNORECASE)
+_PADDED = 0.15
+ATTEMPTS = (1, 2, 3)
+"""Integers are drawn in their whole range, then from 0 and 1, then they are 0; counts get smaller: tables may be valid
+in few ways."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """What integers may be: ``limit`` is the extent of the smallest axis that elements of another tensor are an index
+    of, 0 if there is none; ``longest`` the longest first axis, ``widest`` the longest of all;
+    ``padded``: -1 stands for no index."""
+
+    limit: int
+    longest: int
+    widest: int
+    padded: bool
+
+
+def range_of(kernel: Kernel, tensors: Mapping[str, Tile]) -> Range:
+    """What the kernel makes of its integers."""
+    found: list[int] = []
+    for stmt in kernel.walk():
+        for access in accesses(stmt):
+            operand = access.operand
+            tensor = tensors.get(operand.buffer.name)
+            if operand.buffer.memory is not Memory.GM or tensor is None:
+                continue
+            for axis, dim in enumerate(operand.dims or ()):
+                if dim.loads and axis < len(tensor.shape):
+                    found.append(tensor.shape[axis])
+    longest = max((tensor.shape[0] for tensor in tensors.values() if tensor.shape), default=1)
+    widest = max((size for tensor in tensors.values() for size in tensor.shape), default=1)
+    padded = any(map(_asks_for_one, nodes_of(kernel.node.body, cst.Comparison)))
+    return Range(min(found, default=0), longest, widest, padded)
+
+
+def _asks_for_one(node: cst.Comparison) -> bool:
+    """``index >= 0``, ``index != -1``: how kernels ask whether an index is one."""
+    against = [target.comparator for target in node.comparisons]
+    return any(
+        (isinstance(one, cst.Integer) and one.value == "0")
+        or (isinstance(one, cst.UnaryOperation) and isinstance(one.operator, cst.Minus))
+        for one in against
+    )
+
+
+def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, attempt: int) -> dict[str, Any]:
+    """Fill the tensors, and give the other parameters values; ``attempt`` is one of :data:`ATTEMPTS`."""
+    rng = np.random.default_rng(1)
+    for name, tensor in tensors.items():
+        shape, kind = tensor.shape, tensor.data.dtype
+        if kind == np.bool_:
+            tensor.data = rng.random(shape) < 0.6
+        elif kind == np.float64:
+            tensor.data = rng.standard_normal(shape) * 0.75 + 0.125
+        elif arithmetic.bits(tensor.dtype) == 8:
+            tensor.data = rng.integers(0 if kind.kind == "u" else -8, 120, shape).astype(kind)
+        else:
+            tensor.data = np.asarray(_integers(name, shape, known, rng, attempt)).astype(kind)
+    values: dict[str, Any] = {}
+    for name, dtype in scalars.items():
+        values[name] = float(rng.uniform(0.3, 0.9)) if not dtype or arithmetic.is_float(dtype) else 3
+    return values
+
+
+def _integers(name: str, shape: tuple[int, ...], known: Range, rng: np.random.Generator, attempt: int) -> Any:
+    if len(shape) == 1 and _COUNTS.search(name):
+        most = max(known.longest // max(shape[0], 1), 1)
+        low, high = ((known.widest, 2 * known.widest), (known.widest // 2, known.widest), (1, most))[attempt - 1]
+        return rng.integers(low, high + 1, shape)
+    if attempt > 1:
+        return rng.integers(0, 4 - attempt, shape)
+    if len(shape) == 1 and _BOUNDARIES.search(name):
+        found = np.sort(rng.integers(0, known.longest + 1, shape))
+        found[:1], found[1:][-1:] = 0, known.longest
+        return found
+    top = known.limit or 8
+    indices = np.resize(rng.permutation(top), shape)
+    return np.where(rng.random(shape) < _PADDED, -1, indices) if known.padded and known.limit else indices

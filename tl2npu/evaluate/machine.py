@@ -1,0 +1,299 @@
+"""Runs the blocks of a kernel: launches, branches and loops.
+
+Loops over the rows of tiles that two cores share turn half as often (``ascend_vid_reduction.cc``).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import libcst as cst
+import numpy as np
+
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.evaluate.apart import apart, nest_of
+from tl2npu.evaluate.statements import Statements
+from tl2npu.evaluate.values import Cell, Frame, Function, NotChecked, Row, Unknown, whole_number
+from tl2npu.kernel.bindings import body_of
+from tl2npu.kernel.conditions import as_if
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.style import unprofiled
+
+_AT_ONCE = frozenset({"Parallel"})
+_IN_ORDER = frozenset({"serial", "Serial", "Pipelined", "unroll", "Unroll", "vectorized", "Vectorized", "grid"})
+_MOST_TURNS = 4096
+_MOST_BLOCKS = 100_000
+"""More than the bound on work lets through."""
+
+
+
+class _Launched(Exception):
+    """The launch is reached, and its grid known."""
+
+class Machine(Statements):
+    """Runs the blocks of one kernel."""
+
+    def run(
+        self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object], backwards: bool = False
+    ) -> None:
+        """Run every block of the grid, the first axis fastest; ``backwards``: the last one first."""
+        self.grid = None
+        with suppress(_Launched):
+            self._block((), body, around, params)
+        if self.grid is None:
+            raise NotChecked("it has no launch")
+        if math.prod(self.grid) == 0:
+            raise NotChecked("it has no block at this size")
+        axes = [range(extent) for extent in reversed(self.grid)]
+        blocks = [tuple(reversed(place)) for place in itertools.islice(itertools.product(*axes), _MOST_BLOCKS)]
+        for block in reversed(blocks) if backwards else blocks:
+            self._block(block, body, around, params)
+
+    def _block(
+        self, block: tuple[int, ...], body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]
+    ) -> None:
+        self.block, self.launches, self.shared, self.lanes, self.numbers = block, 0, {}, (), {}
+        self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
+        self.core, self.frame = 0, self.frames[0]
+        self.statements(body)
+
+    def _launch(self, node: cst.With, call: cst.Call) -> None:
+        self.launches += 1
+        if self.launches > 1:
+            raise NotChecked("it has several launches")
+        grid = tuple(self.whole(arg.value) for arg in call.args if arg.keyword is None)
+        if self.grid is None:
+            self.grid = grid
+            raise _Launched
+        words = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+        threads = self.value(words["threads"]) if "threads" in words and self.is_gpu else 128
+        self.threads = tuple(int(n) for n in threads) if isinstance(threads, (tuple, list)) else (threads or 128,)
+        if grid != self.grid:
+            raise NotChecked("its grid is not the same for all blocks")
+        name = node.items[0].asname.name if node.items[0].asname is not None else None
+        targets = [name] if isinstance(name, cst.Name) else []
+        if isinstance(name, (cst.Tuple, cst.List)):
+            targets = [element.value for element in name.elements if isinstance(element.value, cst.Name)]
+
+        def bind(_: bool) -> None:
+            for place, target in enumerate(targets):
+                if place < len(grid):
+                    self.frame.values[target.value] = self.block[place]
+                elif target.value != "_":
+                    self.frame.values[target.value] = Unknown("the number of the vector core is asked for")
+
+        self.each(bind)
+
+    def statements(self, body: Sequence[cst.CSTNode]) -> None:
+        """Run statements as all active cores."""
+        for statement in body:
+            if isinstance(statement, cst.SimpleStatementLine):
+                for part in statement.body:
+                    self.small(part)
+            else:
+                self.compound(statement)
+
+    def compound(self, node: cst.CSTNode) -> None:
+        """Run a compound statement as all active cores."""
+        self.spend(0)
+        if isinstance(node, cst.For):
+            self._for(node)
+        elif isinstance(node, cst.If):
+            self._if(node)
+        elif isinstance(node, cst.With):
+            self._with(node)
+        elif isinstance(node, cst.While):
+            self._while(node)
+        elif isinstance(node, cst.FunctionDef):
+            self.each(lambda _: self.frame.values.__setitem__(node.name.value, Function(node, self.frame)))
+        else:
+            raise NotChecked("a compound statement has no meaning here")
+
+    def _with(self, node: cst.With) -> None:
+        written = as_if(node, self.names) if self.is_gpu else None
+        if written is not None:
+            self._if(written)
+            return
+        for item in unprofiled(node, self.names) if self.is_gpu else node.items:
+            op = self.operator(item.item.func) if isinstance(item.item, cst.Call) else None
+            if op is not None and op.kind is Kind.LAUNCH:
+                assert isinstance(item.item, cst.Call)
+                self._launch(node, item.item)
+            elif op is None or (op.kind is not Kind.SCOPE and op.name not in ("rs",)):
+                raise NotChecked(f"`with {code(item.item)}` has no meaning here")
+        self.statements(body_of(node))
+
+    def _while(self, node: cst.While) -> None:
+        for _ in range(_MOST_TURNS):
+            verdicts = self.alike(lambda: bool(self.number(node.test)))
+            if len(verdicts) > 1:
+                raise NotChecked("a `while` ends at other times for the two cores")
+            if not verdicts[0][1]:
+                return
+            self.statements(body_of(node))
+        raise NotChecked("it takes too many steps")
+
+    def _if(self, node: cst.If) -> None:
+        for cores, test in self.alike(lambda: self.number(node.test)):
+            self.only(cores, lambda test=test: self._arms(node, test))  # type: ignore[misc]
+
+    def _arms(self, node: cst.If, test: Any) -> None:
+        orelse = node.orelse
+        if np.ndim(test) == 0:
+            if bool(test):
+                self.statements(body_of(node))
+            elif isinstance(orelse, cst.If):
+                self._if(orelse)
+            elif orelse is not None:
+                self.statements(body_of(orelse))
+            return
+        before, test = self.mask, np.asarray(test) != 0
+        for arm, chosen in ((node, test), (orelse, ~test)):
+            if arm is None:
+                continue
+            self.mask = chosen if before is None else before & chosen
+            if isinstance(arm, cst.If) and arm is orelse:
+                self._if(arm)
+            elif np.any(self.mask):
+                self.statements(body_of(arm))
+        self.mask = before
+
+    def _for(self, node: cst.For) -> None:
+        call = node.iter
+        if isinstance(call, cst.IfExp):
+            call = call.body if bool(self.number(call.test)) else call.orelse
+        op = self.operator(call.func) if isinstance(call, cst.Call) else None
+        of_python = isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value == "range"
+        targets: list[cst.BaseExpression] = [node.target]
+        if isinstance(node.target, (cst.Tuple, cst.List)):
+            targets = [element.value for element in node.target.elements]
+        names = [target.value for target in targets if isinstance(target, cst.Name)]
+        if len(names) != len(targets):
+            raise NotChecked("a loop over something else than names")
+        threads = isinstance(call, cst.Call) and (self.names.resolve(call.func) or "").endswith(".thread_binding")
+        if isinstance(call, cst.Call) and (threads or (op is not None and op.name in _AT_ONCE)):
+            bounds = [arg.value for arg in call.args if arg.keyword is None][int(threads) :]
+            for core in self.active:
+                self.only((core,), lambda: self._at_once(node, names, bounds))
+        elif isinstance(call, cst.Call) and op is not None and op.name == "Persistent" and len(call.args) > 2:
+            self._tasks(node, call)
+        elif isinstance(call, cst.Call) and (of_python or (op is not None and op.name in _IN_ORDER)):
+            self._in_order(node, names, call, op is not None and op.name == "grid")
+        else:
+            items = self.value(node.iter)
+            if not isinstance(items, (tuple, list, range)):
+                raise NotChecked(f"a loop over `{code(node.iter)}` has no meaning here")
+            for item in items:
+                self.each(lambda _, item=item: self._bind(node.target, item))  # type: ignore[misc]
+                self.statements(body_of(node))
+
+    def _at_once(self, node: cst.For, names: list[str], bounds: list[cst.BaseExpression]) -> None:
+        if len(bounds) != len(names):
+            raise NotChecked(f"`{code(node.iter)}` and its variables do not agree")
+        extents = [self.whole(bound) for bound in bounds]
+        extents = [e // 2 if (id(node), n) in self.layout.loops and e > 1 else e for n, e in enumerate(extents)]
+        outer, rank = self.lanes, len(self.lanes)
+        if not math.prod(extents):
+            return
+        self.spend(math.prod(extents) * math.prod(outer) // 4)
+        if self.watch is not None and not outer:
+            self.watch.clear()
+        self.lanes = (*extents, *outer)
+        for place, (name, extent) in enumerate(zip(names, extents, strict=True)):
+            shape = [1] * (len(extents) + rank)
+            shape[place] = extent
+            self.frame.values[name] = np.arange(extent).reshape(shape)
+        try:
+            self.statements(body_of(node))
+        finally:
+            self.lanes = outer
+
+    def _in_order(self, node: cst.For, names: list[str], call: cst.Call, grid: bool) -> None:
+        bound = apart(node)
+        if bound and not any(isinstance(self.known(name), Cell) for name in bound):
+            for core in self.active:
+                self.only((core,), lambda: self._all_turns(nest_of(node), bound))
+            return
+        for cores, ranges in self.alike(lambda: self._ranges(node, call, grid)):
+            self.only(cores, lambda ranges=ranges: self._turns(node, names, ranges))  # type: ignore[misc]
+
+    def _all_turns(self, nest: Sequence[cst.CSTNode], bound: Sequence[str]) -> None:
+        """All turns of a nest of loops as lanes."""
+        outer, rank = self.lanes, len(nest) + len(self.lanes)
+        extents = []
+        for place, loop in enumerate(nest):
+            assert isinstance(loop, cst.For)
+            assert isinstance(loop.iter, cst.Call)
+            assert isinstance(loop.target, cst.Name)
+            (turns,) = self._ranges(loop, loop.iter, False)
+            if isinstance(turns, tuple):
+                raise NotChecked("a loop that turns as often as each lane wants")
+            shape = [1] * rank
+            shape[place] = len(turns)
+            extents.append(len(turns))
+            self.frame.values[loop.target.value] = np.array(turns, np.int64).reshape(shape)
+        if math.prod(extents):
+            self.spend(math.prod(extents) * math.prod(outer) // 4)
+            self.lanes = (*extents, *outer)
+            self.statements(body_of(nest[-1]))  # type: ignore[arg-type]
+            self.lanes = outer
+        for name in bound:
+            self.frame.values[name] = Unknown(f"the last value of `{name}` is not known")
+
+    def _tasks(self, node: cst.For, call: cst.Call) -> None:
+        """``T.Persistent(domain, wave_size, index)``: every so many tasks, whatever their order."""
+        domain, wave, index = (self.value(arg.value) for arg in call.args[:3])
+        tasks = list(itertools.product(*(range(whole_number(extent, "loop")) for extent in domain)))
+        for task in tasks[int(index) :: int(wave)]:
+            self.each(lambda _, task=task: self._bind(node.target, task))  # type: ignore[misc]
+            self.statements(body_of(node))
+
+    def _ranges(self, node: cst.For, call: cst.Call, grid: bool) -> list[Any]:
+        args = [self.number(arg.value) for arg in call.args if arg.keyword is None]
+        words = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
+        resolved = self.names.resolve(call.func) or ""
+        if resolved.endswith(".Pipelined") and len(args) > 2:
+            args = args[:2]
+        if "stop" in words:
+            args = [self.number(words["start"]) if "start" in words else 0, self.number(words["stop"])]
+        if grid and len(args) > 1:
+            return [range(whole_number(arg, "loop")) for arg in args]
+        if any(np.ndim(arg) for arg in args):
+            return [tuple(args)]
+        found = range(*(whole_number(arg, "loop") for arg in args))
+        if "step" in words:
+            found = range(found.start, found.stop, self.whole(words["step"]))
+        if (id(node), 0) in self.layout.loops and len(found) > 1:
+            turns = len(found) // 2
+            return [[Row.of(value, turns) for value in found[:turns]]]
+        return [found]
+
+    def _turns(self, node: cst.For, names: list[str], ranges: list[Any]) -> None:
+        if isinstance(ranges[0], tuple):
+            self._uneven_turns(node, names[0], ranges[0])
+            return
+        if len(ranges) != len(names):
+            raise NotChecked(f"`{code(node.iter)}` and its variables do not agree")
+        body = body_of(node)
+        for values in itertools.product(*ranges):
+            for name, value in zip(names, values, strict=True):
+                for core in self.active:
+                    (self.frame if core == self.core else self.frames[core]).values[name] = value
+            self.statements(body)
+
+    def _uneven_turns(self, node: cst.For, name: str, args: tuple[Any, ...]) -> None:
+        """A loop that turns as often as each lane wants."""
+        low, high = (0, args[0]) if len(args) == 1 else (args[0], args[1])
+        if len(args) > 2:
+            raise NotChecked("a loop with a step of its own for each lane")
+        before = self.mask
+        for turn in range(int(np.min(low)), int(np.max(high))):
+            inside = (np.asarray(low) <= turn) & (turn < np.asarray(high))
+            self.mask = inside if before is None else before & inside
+            self.each(lambda _, turn=turn: self.frame.values.__setitem__(name, turn))  # type: ignore[misc]
+            self.statements(body_of(node))
+        self.mask = before

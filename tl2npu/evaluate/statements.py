@@ -1,0 +1,321 @@
+"""Simple statements: assignments, allocations, operators, and calls of macros and functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import libcst as cst
+import numpy as np
+
+from tl2npu.dialects.catalogue import Core, Kind, Operator
+from tl2npu.evaluate import arithmetic, elements, operators
+from tl2npu.evaluate.cores import Cores
+from tl2npu.evaluate.expressions import Expressions
+from tl2npu.evaluate.values import Array, Cell, Frame, Function, NotChecked, Region, Tile, whole_number
+from tl2npu.kernel import languages
+from tl2npu.kernel.bindings import body_of, single_assignments
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import CUBE_MEMORY, Memory
+
+_AUGMENTED: Mapping[str, Callable[[Any, Any], Any]] = {
+    "AddAssign": np.add,
+    "SubtractAssign": np.subtract,
+    "MultiplyAssign": np.multiply,
+    "DivideAssign": np.true_divide,
+    "FloorDivideAssign": np.floor_divide,
+    "ModuloAssign": np.mod,
+    "BitOrAssign": np.bitwise_or,
+    "BitAndAssign": np.bitwise_and,
+    "BitXorAssign": np.bitwise_xor,
+    "LeftShiftAssign": np.left_shift,
+    "RightShiftAssign": np.right_shift,
+}
+_HINTS = frozenset({"policy", "annotations", "mbar", "barrier", "loop_layout"})
+
+
+class _Return(Exception):
+    def __init__(self, value: object) -> None:
+        super().__init__()
+        self.value = value
+
+class Statements(Cores):
+    """Runs simple statements."""
+
+    def small(self, node: cst.BaseSmallStatement) -> None:
+        """Run a simple statement as all active cores."""
+        self.spend(0)
+        macro = node.value if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) else None
+        if macro is not None and (function := self.function(macro.func)) is not None:
+            self._macro(function, macro)
+            return
+        self.each(lambda first: self._small(node, first))
+
+    def _small(self, node: cst.BaseSmallStatement, first: bool) -> None:
+        if isinstance(node, cst.Assign):
+            for target in node.targets:
+                self._assign(target.target, node.value, first)
+        elif isinstance(node, cst.AnnAssign):
+            if node.value is not None:
+                self._assign(node.target, node.value, first)
+        elif isinstance(node, cst.AugAssign):
+            self._augmented(node)
+        elif isinstance(node, cst.Expr):
+            if isinstance(node.value, cst.Call):
+                self._operator(node.value, first)
+            elif not isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
+                raise NotChecked(f"`{code(node)}` has no meaning here")
+        elif isinstance(node, cst.Return):
+            raise _Return(None if node.value is None else self.raw(node.value))
+        elif not isinstance(node, (cst.Pass, cst.Assert)):
+            raise NotChecked(f"`{code(node)}` has no meaning here")
+
+    def _assign(self, target: cst.BaseExpression, value: cst.BaseExpression, first: bool) -> None:
+        pairs = single_assignments(target, value)
+        if len(pairs) == 1 and isinstance(pairs[0][1], cst.Call) and isinstance(pairs[0][0], cst.Name):
+            made = self._allocated(pairs[0][0].value, pairs[0][1], first)
+            if made is not None:
+                self.frame.values[pairs[0][0].value] = made
+                return
+        found = [self.raw(right) for _, right in pairs]
+        for (left, _), one in zip(pairs, found, strict=True):
+            self._bind(left, one)
+
+    def _bind(self, target: cst.BaseExpression, value: Any) -> None:
+        if isinstance(target, cst.Name):
+            self._name_becomes(target.value, value)
+        elif isinstance(target, cst.Subscript):
+            self._store(self.raw(target), _plain(self, value))
+        elif isinstance(target, (cst.Tuple, cst.List)) and isinstance(value, (tuple, list)):
+            for element, one in zip(target.elements, value, strict=True):
+                self._bind(element.value, one)
+        else:
+            raise NotChecked(f"an assignment to `{code(target)}`")
+
+    def _name_becomes(self, name: str, value: Any) -> None:
+        known = self.known(name)
+        if isinstance(known, Cell):
+            self._set(known, _plain(self, value))
+        elif isinstance(value, (Cell, Region)):
+            self.frame.values[name] = _plain(self, value) if isinstance(value, Cell) or value.is_element else value
+        else:
+            self.frame.values[name] = value
+
+    def _set(self, cell: Cell, value: Array) -> None:
+        new = arithmetic.cast(value, cell.dtype)
+        cell.value = new[()] if self.mask is None else np.where(self.mask, new, cell.value)
+
+    def _store(self, target: object, value: Array, how: str = "") -> None:
+        if isinstance(target, Cell):
+            self._set(target, value)
+            return
+        if not isinstance(target, Region):
+            raise NotChecked("an assignment to an item of a sequence")
+        if not target.is_element:
+            if target.extents is None or self.lanes:
+                raise NotChecked(f"a part of `{target.tile.name}` is assigned")
+            target.assign(value)
+            return
+        self.spend(math.prod(self.lanes) // 4)
+        if isinstance(value, (tuple, str, Tile)):
+            raise NotChecked(f"`{target.tile.name}` is assigned what is no number")
+        if self.watch is not None and self.lanes and not target.tile.local:
+            self.watch.stores(target.tile, target.starts, self.lanes, self.mask)
+        elements.store(target.tile, target.starts, value, self.lanes, self.mask, how)
+
+    def _augmented(self, node: cst.AugAssign) -> None:
+        function = _AUGMENTED.get(type(node.operator).__name__)
+        if function is None:
+            raise NotChecked(f"`{code(node)}` has no meaning here")
+        target, value = self.raw(node.target), self.number(node.value)
+        if isinstance(target, Region):
+            before = self.loaded(target)
+            if self.lanes and target.tile.sums and isinstance(node.operator, cst.AddAssign):
+                self._store(target, value, "+")
+                return
+            place = target.tile, target.starts, self.lanes, self.mask
+            if self.lanes and not target.tile.local and elements.several(*place):
+                raise NotChecked(f"lanes add to one element of `{target.tile.name}`")
+            self._store(target, function(before, value))
+        elif isinstance(target, Cell):
+            self._set(target, function(target.value, value))
+        elif isinstance(node.target, cst.Name):
+            found = function(target, value)
+            python = isinstance(target, (int, float)) and isinstance(value, (int, float))
+            self.frame.values[node.target.value] = found.item() if python else found
+        else:
+            raise NotChecked(f"`{code(node)}` has no meaning here")
+
+    def _allocated(self, name: str, call: cst.Call, first: bool) -> Tile | Cell | None:
+        op = self.operator(call.func)
+        if op is not None and op.kind is Kind.TYPE and len(call.args) == 3:
+            sizes, dtype, base = (self.value(arg.value) for arg in call.args)
+            return self._reshaped(name, sizes, dtype, base)
+        if op is not None and op.name in ("view", "reshape") and len(call.args) > 1:
+            base, sizes, *types = (self.value(arg.value) for arg in call.args)
+            return self._reshaped(name, sizes, types[0] if types else getattr(base, "dtype", ""), base)
+        if op is None or op.kind is not Kind.ALLOC:
+            return None
+        if "barrier" in op.name:
+            return Cell(name, "int32", 0)
+        if op.memory is None and "mem" not in op.name:
+            raise NotChecked(f"`{name}` is no memory")
+        _, bound = self._bound(op, call)
+        dtype = str(bound.get("dtype", "float32"))
+        if op.memory == "var":
+            start = next((arg for arg in bound.get("args", ()) if not isinstance(arg, str)), bound.get("init"))
+            lost = arithmetic.lost((), dtype)[()]
+            return Cell(name, dtype, lost if start is None else arithmetic.cast(start, dtype)[()])
+        memory = self.layout.memories.get(id(call))
+        if memory is None:
+            raise NotChecked(f"the memory of `{name}` is not known")
+        if memory in CUBE_MEMORY and not first and id(call) in self.shared:
+            return self.shared[id(call)]
+        shape = bound.get("shape")
+        sizes = [whole_number(size, name) for size in (shape if isinstance(shape, (tuple, list)) else (shape,))]
+        halved = id(call) in self.layout.halved
+        rows = [max(sizes[0] // 2, 1), *sizes[1:]] if halved else sizes
+        self.spend(math.prod(sizes) // 16)
+        made = Tile(name, dtype, memory, arithmetic.lost(tuple(rows), dtype), halved)
+        made.local = op.name == "alloc_local"
+        made.sums = op.name == "alloc_reducer"
+        if halved and sizes[0] % 2 and not isinstance(_first(call), cst.Integer):
+            raise NotChecked(f"two cores share `{name}`, which has an odd number of rows at this size")
+        made.gathered = id(call) in self.layout.gathered
+        if memory in CUBE_MEMORY:
+            self.shared[id(call)] = made
+        return made
+
+    def _reshaped(self, name: str, sizes: Any, dtype: object, base: object) -> Tile:
+        """``T.Tensor(shape, dtype, x.data)``, ``T.view(x, shape)``: memory in another shape."""
+        if not isinstance(base, Tile) or arithmetic.named(base.dtype) != arithmetic.named(str(dtype)):
+            raise NotChecked(f"`{name}` has the bits of another type")
+        base.written = True
+        return Tile(name, base.dtype, base.memory, base.data.reshape([whole_number(size, name) for size in sizes]))
+
+    def _bound(self, op: Operator, call: cst.Call) -> tuple[Operator, dict[str, Any]]:
+        """The operator that takes the arguments, and these by parameter."""
+        if id(call) not in self.bindings:
+            if any(arg.star for arg in call.args):
+                raise NotChecked(f"`{code(call)}` has arguments with stars")
+            pairs = [(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args]
+            try:
+                op = languages.half_rewritten(self.dialect, op, pairs)
+                self.bindings[id(call)] = op, op.bind(pairs)
+            except TypeError as error:
+                raise NotChecked(f"T.{op.name}: {error}") from None
+        op, bound = self.bindings[id(call)]
+        return op, {name: self._argument(value) for name, value in bound.items() if name not in _HINTS}
+
+    def _argument(self, value: object) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._argument, value))
+        if isinstance(value, cst.BaseExpression):
+            found = self.raw(value)
+            return found.value if isinstance(found, Cell) and not isinstance(value, cst.Name) else found
+        return value
+
+    def _operator(self, call: cst.Call, first: bool) -> None:
+        op = self.operator(call.func)
+        if op is None and ".iket." in f".{self.names.resolve(call.func)}":
+            return  # a profiler's mark
+        if op is None:
+            raise NotChecked(f"the call of `{code(call.func)}` is not known")
+        if op.kind in operators.IDLE:
+            return
+        op, args = self._bound(op, call)
+        tiles = [v if isinstance(v, Tile) else v.tile for v in args.values() if isinstance(v, (Tile, Region))]
+        if not first and (op.core is Core.CUBE or self._on_cube(tiles)):
+            return
+        args = {n: (v.value if isinstance(v, Cell) and n not in ("buffer", "dst") else v) for n, v in args.items()}
+        args = {n: (self._index_of(op, n, v)) for n, v in args.items()}
+        self.spend(sum(tile.data.size for tile in tiles if not tile.in_global) // 4)
+        operators.apply(op, args, operators.Place(self.lanes, self.mask, self.core, self.is_gpu))
+
+    def _index_of(self, op: Operator, name: str, value: Any) -> Any:
+        """An element where the operator takes a number."""
+        param = op.param(name)
+        if isinstance(value, Region) and value.is_element and param is not None and not param.mask:
+            return self.loaded(value)
+        if isinstance(value, Region) and value.is_element and name == "value" and self.lanes:
+            return self.loaded(value)
+        return value
+
+    def _on_cube(self, tiles: Sequence[Tile]) -> bool:
+        memories = {tile.memory for tile in tiles}
+        return bool(memories & CUBE_MEMORY) and Memory.UB not in memories
+
+    def _inner(self, function: Function, call: cst.Call) -> Frame:
+        params = function.node.params
+        order = [*params.posonly_params, *params.params, *params.kwonly_params]
+        frame, place = Frame(function.frame), 0
+        for arg in call.args:
+            if arg.star:
+                raise NotChecked(f"`{code(call)}` has arguments with stars")
+            if arg.keyword is not None:
+                name = arg.keyword.value
+            elif place < len(order):
+                name, place = order[place].name.value, place + 1
+            else:
+                raise NotChecked(f"`{code(call)}` has too many arguments")
+            frame.values[name] = self.raw(arg.value)
+        for param in order:
+            if param.name.value not in frame.values:
+                if param.default is None:
+                    raise NotChecked(f"`{code(call)}` has too few arguments")
+                frame.values[param.name.value] = self.value(param.default)
+        return frame
+
+    def _macro(self, function: Function, call: cst.Call) -> None:
+        """A call as a statement, run by all cores side by side."""
+        before: dict[int, Frame] = {}
+
+        def go_in(_: bool) -> None:
+            mine = self.function(call.func)
+            assert mine is not None
+            before[self.core] = self.frame
+            self.frame = self._inner(mine, call)
+
+        self.each(go_in)
+        assert isinstance(function.node, cst.FunctionDef)
+        with suppress(_Return):
+            self.statements(body_of(function.node))
+        for core, frame in before.items():
+            self.enter(core)
+            self.frame = frame
+
+    def called(self, function: Function, node: cst.Call) -> object:
+        """The value of a call, for one core."""
+        outer, active = self.frame, self.active
+        inner = self._inner(function, node)
+        if isinstance(function.node, cst.Lambda):
+            self.frame = inner
+            try:
+                return self.value(function.node.body)
+            finally:
+                self.frame = outer
+        self.frame, self.active = inner, (self.core,)
+        self.frames[self.core] = inner
+        try:
+            self.statements(body_of(function.node))
+        except _Return as found:
+            return found.value
+        finally:
+            self.frame, self.active = outer, active
+            self.frames[self.core] = outer
+        return None
+
+
+def _first(call: cst.Call) -> cst.BaseExpression | None:
+    """The number of rows as an allocation has it."""
+    shape = call.args[0].value if call.args else None
+    several = shape.elements if isinstance(shape, (cst.Tuple, cst.List)) else ()
+    return several[0].value if several else shape
+
+
+def _plain(machine: Expressions, value: Any) -> Any:
+    if isinstance(value, Cell):
+        return value.value
+    return machine.loaded(value) if isinstance(value, Region) and value.is_element else value

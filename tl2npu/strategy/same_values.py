@@ -1,0 +1,38 @@
+"""Whether the kernel that was built gives the values of the one that was read, before it is taken.
+
+Both are evaluated on NumPy arrays (:mod:`tl2npu.evaluate`). What cannot be evaluated is said, and stands all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tl2npu.evaluate.compare import Outcome, compared
+from tl2npu.passes.job import Job
+from tl2npu.results import KernelResult, SelfCheck
+from tl2npu.strategy.attempt import subject_of
+
+_READ = frozenset({"gpu"})
+"""Styles whose statements run in text order; those of Expert mode wait for flags."""
+_WRITTEN = frozenset({"developer", "developer-threads1"})
+
+
+def checked(given: Job, result: KernelResult, job: Job) -> tuple[KernelResult, Job]:
+    """The result with what was found; a refusal, with the job as it was given, if the values differ."""
+    if not given.options.self_check or result.disposition != "migrated":
+        return result, job
+    if result.source not in _READ or result.target not in _WRITTEN:
+        return result, job
+    found = compared(subject_of(given), subject_of(job))
+    if found.equal is not False:
+        return replace(result, checked=SelfCheck(found.equal is True, found.why, found.shown_sizes)), job
+    why = _different(found)
+    given.note("TL970", given.located.node, why, "error")
+    codes = tuple(sorted({note.code for note in given.notes}))
+    refused = KernelResult(result.name, result.line, result.source, "none", "refused", why, codes)
+    return refused, given
+
+
+def _different(found: Outcome) -> str:
+    at = f" ({found.shown_sizes})" if found.shown_sizes else ""
+    return f"the new kernel would compute something else: {found.why}{at}"
