@@ -44,12 +44,13 @@ class Halves:
         return any(self.widened(arg) for arg in (value.args[1:] if value.kind == "select" else value.args))
 
     def leaves_integers(self, value: Expr) -> bool:
-        """Whether a float among the numbers makes a GPU compute an expression of integers in float32."""
+        """Whether a float among the numbers, or a quotient, makes a GPU compute an expression of integers as floats."""
         if value.kind == "number":
             return is_float(parsed(value.text), self.floats)
         if value.kind in ("cast", "compare", "logic"):
             return False
-        return any(map(self.leaves_integers, value.args[1:] if value.kind == "select" else value.args))
+        is_quotient = value.kind == "binary" and value.name == "/"
+        return is_quotient or any(map(self.leaves_integers, value.args[1:] if value.kind == "select" else value.args))
 
     def whole(self, value: Expr, text: str) -> Expr:
         """A number as it is stored in a tile of integers; ``text`` says of which type."""

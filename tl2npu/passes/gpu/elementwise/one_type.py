@@ -50,7 +50,7 @@ class OneType(Work):
         found = self.algebra.simplify(self.unified(value, dtype))
         for name in sorted(self.algebra.seen):
             self.note(name)
-        if found.kind == "cast" and not found.args[0].dtype and _has_fractions(found.args[0]):
+        if found.kind == "cast" and not found.args[0].dtype and self.halves.leaves_integers(found.args[0]):
             found = with_args(found, replace(found.args[0], dtype="float32"))  # of indices and numbers only
         if target != dtype and not found.dtype and found.args:
             found = replace(found, dtype=dtype)  # of indices and numbers only
@@ -97,7 +97,7 @@ class OneType(Work):
             return found if dtype == expr.dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
         inner = element_types.promoted(arg.dtype, "")
         whole = element_types.is_integer(expr.dtype) and not element_types.is_float(inner)
-        if whole and (self.halves.leaves_integers(arg) or _has_fractions(arg)):  # ``-1.0 / (i // 4)``
+        if whole and self.halves.leaves_integers(arg):
             found = with_args(expr, replace(self.unified(arg, "float32"), dtype="float32"))
             return found if dtype == expr.dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
         if inner == expr.dtype:
@@ -146,12 +146,3 @@ class OneType(Work):
             return
         for arg in value.args:
             yield from self.rounded(arg)
-
-
-def _has_fractions(value: Expr) -> bool:
-    """Whether a quotient, or a number with a point, makes floats of whole numbers."""
-    if value.kind in ("load", "cast", "compare"):
-        return False
-    quotient = value.kind == "binary" and value.name == "/"
-    point = value.kind == "number" and any(sign in show(value) for sign in (".", "inf"))
-    return quotient or point or any(map(_has_fractions, value.args))
