@@ -20,7 +20,7 @@ from tl2npu.evaluate.values import NotChecked, Tile
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.model import Loop, Memory
 
-WORK = 12_000_000
+WORK = 6_000_000
 """Elements that one evaluation may take, a statement counting as 200."""
 TOLERANCE = 1e-6
 """Of the magnitude: what other digits of log2(e) and formulas of functions make of ideal floats."""
