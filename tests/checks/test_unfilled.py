@@ -27,6 +27,8 @@ USED = {
     "summed": "T.reduce_sum(h, s, dim=0)\nT.copy(s, V[cid, 0])",
     "summed by a loop": "T.tile.fill(s, 0.0)\n" + SUM + "T.copy(s, V[cid, 0])",
     "through a tile": "T.tile.exp(g, h)\nT.copy(g, Z[cid * 64, 0])",
+    "one row in a condition": "if x[63, 0] > 1:\n    T.tile.fill(h, 0.0)\nT.copy(h, Y[cid * 64, 0])",
+    "one row for all": "for i, j in T.Parallel(64, 64):\n    g[i, j] = h[63, j]\nT.copy(g, Y[cid * 64, 0])",
 }
 UNUSED = {
     "to the same rows": "T.copy(h, Y[cid * 64, 0])",
@@ -49,12 +51,13 @@ def test_rows_that_nobody_sees(body: str) -> None:
     assert "TL873" in warnings(TILES + body, launch=ONE, params=PARAMS, jit="")
 
 
+@pytest.mark.parametrize("args", ["n", "n=500"])
 @pytest.mark.parametrize(("shift", "found"), [(1, True), (0, False), (-1, False)])
-def test_rows_of_any_tensor_that_start_further_on(shift: int, found: bool) -> None:
-    """Row ``r + 1`` of a tensor whose length nobody knows, stored as row ``r``: the last one is behind the end."""
+def test_rows_that_start_further_on(shift: int, found: bool, args: str) -> None:
+    """Row ``r + 1`` of a tensor, whose length somebody knows or nobody, stored as row ``r``: the last is behind the end."""
     body = TILES.replace("X[cid * 64, 0]", f"X[cid * 64 + {shift}, 0]") + "T.copy(h, Y[cid * 64, 0])"
-    sizes = {"args": "n", "params": 'X: T.Tensor((n, 64), "int8"), Y: T.Tensor((n, 64), "float16")'}
-    launch = "T.Kernel(n // 64, threads=1, is_npu=True) as (cid)"
+    sizes = {"args": args, "params": 'X: T.Tensor((n, 64), "int8"), Y: T.Tensor((n, 64), "float16")'}
+    launch = "T.Kernel(T.ceildiv(n, 64), threads=1, is_npu=True) as (cid)"
     assert ("TL873" in errors(body, launch=launch, jit="", **sizes)) is found
 
 

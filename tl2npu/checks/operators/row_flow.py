@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, writes
-from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Scalar, Store
+from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Memory, Op, Operand, Scalar, Store
 
 
 @dataclass(eq=False)
@@ -15,7 +15,7 @@ class RowFlow:
     """Follows one axis of a tile on the vector cores; what is not clear is not followed.
 
     ``places``: tiles with the axis on which those rows lie. ``mixed``: something certainly makes one value of several
-    rows, outside of a condition.
+    rows, or gives one row to others, outside of a condition.
     """
 
     subject: Subject
@@ -38,6 +38,9 @@ class RowFlow:
         stmt = placed.stmt
         if isinstance(stmt, Store):
             self._store(placed, stmt, buffer, axis)
+        elif isinstance(stmt, (Branch, Let)):
+            loads = stmt.cond.loads if isinstance(stmt, Branch) else stmt.value.loads
+            self.mixed |= any(_is_one_row(load, buffer, axis) for load in loads) and not placed.conditions
         elif isinstance(stmt, (Copy, Op)) and any(operand.buffer is buffer for operand in reads(stmt)):
             if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE:
                 dim = stmt.args.get("dim")
@@ -61,4 +64,10 @@ class RowFlow:
             if stmt.target.buffer.memory is Memory.UB:
                 self.places |= dict.fromkeys((stmt.target.buffer, n) for n in to)
             again = stmt.augmented or any(other.buffer is stmt.target.buffer for other in stmt.value.loads)
-            self.mixed |= bool(moving) and not to and again and not placed.conditions
+            summed = bool(moving) and not to and again
+            self.mixed |= (summed or _is_one_row(load, buffer, axis)) and not placed.conditions
+
+
+def _is_one_row(load: Operand, buffer: Buffer, axis: int) -> bool:
+    """An element of one row for all, which may be behind the end; the first one is not."""
+    return load.buffer is buffer and load.dims is not None and bool(load.dims[axis].lo.constant)

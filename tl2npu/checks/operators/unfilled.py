@@ -44,12 +44,13 @@ def _rest(sampler: Sampler, move: Move) -> Finding | None:
         goal = _goal(move, axis)
         if sampler.place(move.placed).bounds.is_not_negative(goal):
             continue
+        further = any(((_goal(store, row) - goal).constant or 0) > 0 for store, row in _stores(sampler, move, axis))
         for known in sampler.calls(move.placed, sampler.subject.values):
             where = sampler.find(move.placed, goal, known)
             if where is not None:
-                used = axis == last or _are_used(sampler, move, axis, known)
+                used = axis == last or further or _are_used(sampler, move, axis, known)
                 return _finding(move, where, None if used else "warning")
-        if any(((_goal(store, row) - goal).constant or 0) > 0 for store, row in _stores(sampler, move, axis)):
+        if further:
             return _finding(move, "", None)
     return None
 
