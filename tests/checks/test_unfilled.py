@@ -54,7 +54,7 @@ def test_rows_that_nobody_sees(body: str) -> None:
 @pytest.mark.parametrize("args", ["n", "n=500"])
 @pytest.mark.parametrize(("shift", "found"), [(1, True), (0, False), (-1, False)])
 def test_rows_that_start_further_on(shift: int, found: bool, args: str) -> None:
-    """Row ``r + 1`` of a tensor, whose length somebody knows or nobody, stored as row ``r``: the last is behind the end."""
+    """Row ``r + 1`` of a tensor, whose length somebody knows or nobody, stored as row ``r``: the last is behind."""
     body = TILES.replace("X[cid * 64, 0]", f"X[cid * 64 + {shift}, 0]") + "T.copy(h, Y[cid * 64, 0])"
     sizes = {"args": args, "params": 'X: T.Tensor((n, 64), "int8"), Y: T.Tensor((n, 64), "float16")'}
     launch = "T.Kernel(T.ceildiv(n, 64), threads=1, is_npu=True) as (cid)"
