@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.evaluate.support import gpu, npu, outcome
+from tests.passes.gpu.support import gpu_file
+from tl2npu.migration import migrate_text
+from tl2npu.options import Options
 
 ADD = """
 x = T.alloc_fragment((16, N), "float32")
@@ -172,3 +175,15 @@ def test_lanes_that_read_what_others_store_are_not_checked(arms: str) -> None:
     found = outcome(gpu(ADD.replace(text, arms)), npu(turned, 1))
     assert found.equal is None
     assert "that others" in found.why
+
+
+def test_the_one_row_of_a_half_is_filled_behind_the_end() -> None:
+    """``copy_gm_to_ub`` clamps the row too: the second core loads nothing, and its tile is zeros."""
+    body = """
+    t = T.alloc_fragment((2, 16), "float16")
+    T.copy(X[1, bx * 16], t)
+    T.copy(t, Y[0, bx * 16])
+    """
+    text = gpu_file('X: T.Tensor((2, 32), "float16"), Y: T.Tensor((2, 32), "float16")', body)
+    (kernel,) = migrate_text(text, "k.py", Options()).kernels
+    assert (kernel.disposition, kernel.checked and kernel.checked.equal) == ("migrated", True)

@@ -38,7 +38,11 @@ def copy(src: Region, dst: Region, pad: Any, gpu: bool, vid: int, relu: bool = F
     full = [extents[1][n] for n in axes[1]]
     if on_chip and src.tile.in_global and (any(low) or high != full or not full) and not (high == full == []):
         _fill(dst, starts[1], extents[1], pad, gpu)
-    if any(b <= a for a, b in zip(low, high, strict=True)) or not _in_reach(src, dst, axes, starts):
+    if not _in_reach(src, dst, axes, starts):
+        if on_chip and src.tile.in_global and dst.tile.halved and not gpu:  # its one row is a clamped axis all the same
+            _fill(dst, starts[1], extents[1], pad, gpu)
+        return
+    if any(b <= a for a, b in zip(low, high, strict=True)):
         return
     source = src.tile.data[_slices(starts[0], axes[0], low, high)]
     target = dst.tile.data[_slices(starts[1], axes[1], low, high)]
