@@ -13,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.test_counts import TRITON as TWICE
 from tl2npu import __version__, migration
 from tl2npu.cli import cli, main
 from tl2npu.options import Options
@@ -287,23 +288,7 @@ kernel = gemm_gelu(1024, 1024, 1024, 128, 128, 32)
 """
 
 
-TRITON = """import torch
-import triton
-import triton.language as tl
-
-
-@triton.jit
-def twice(x, y, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + at, tl.load(x + at, mask=at < n) * 2.0, mask=at < n)
-
-
-def double(x: torch.Tensor) -> torch.Tensor:
-    y = torch.empty_like(x)
-    n = x.numel()
-    twice[(triton.cdiv(n, 65536),)](x, y, n, BLOCK=65536)
-    return y
-"""
+TRITON = TWICE.replace("1024", "65536")
 
 
 def verdicts(name: str, *options: str) -> tuple[str, list[str], int, list[str], int]:

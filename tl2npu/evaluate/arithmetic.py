@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tl2npu.dialects.element_types import SYNONYMS
 from tl2npu.dialects.functions import NAMES
+from tl2npu.kernel.element_types import plain
 
 Numbers = np.ndarray[Any, Any]
 
@@ -21,19 +21,14 @@ LOST = 24301
 """Stands in memory of integers that nothing was stored in; floats have NaN there."""
 
 
-def named(dtype: str) -> str:
-    """The one name of an element type."""
-    return SYNONYMS.get(dtype, dtype)
-
-
 def is_float(dtype: str) -> bool:
     """Any float, those of 8 bits among them."""
-    return named(dtype).startswith(("float", "bfloat", "tfloat"))
+    return plain(dtype).startswith(("float", "bfloat", "tfloat"))
 
 
 def bits(dtype: str) -> int:
     """Bits of an integer type; 0 for what is none that can be computed with."""
-    digits = named(dtype).removeprefix("u").removeprefix("int")
+    digits = plain(dtype).removeprefix("u").removeprefix("int")
     return int(digits) if digits in ("8", "16", "32", "64") else 0
 
 
@@ -41,10 +36,10 @@ def storage(dtype: str) -> np.dtype[Any]:
     """The NumPy type of memory; raises ValueError for packed and unknown types."""
     if is_float(dtype):
         return np.dtype(np.float64)
-    if named(dtype) in ("bool", "int1", "uint1"):
+    if plain(dtype) in ("bool", "int1", "uint1"):
         return np.dtype(np.bool_)
     if bits(dtype):
-        return np.dtype(named(dtype))
+        return np.dtype(plain(dtype))
     raise ValueError(f"elements of type `{dtype}`")
 
 
@@ -165,9 +160,9 @@ def closest(dtype: str, least: bool) -> float | int:
     """The least or greatest number of an element type (``T.min_value``, ``T.max_value``)."""
     width = bits(dtype)
     if width:
-        signed = not named(dtype).startswith("u")
+        signed = not plain(dtype).startswith("u")
         low = -(1 << (width - 1)) if signed else 0
         return low if least else low + (1 << width) - 1
     ends = {"float16": 65504.0, "float8_e4m3": 448.0, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
-    end = ends.get(named(dtype), 3.4028234663852886e38)
+    end = ends.get(plain(dtype), 3.4028234663852886e38)
     return -end if least else end

@@ -16,6 +16,7 @@ import numpy as np
 from tl2npu.dialects import element_types
 from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.values import NotChecked, Region, Row, whole_number
+from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.model import Memory
 
 _RANK = {Memory.GM: 0, Memory.L0C: 2}
@@ -51,7 +52,7 @@ def copy(src: Region, dst: Region, pad: Any, gpu: bool, vid: int, relu: bool = F
     values = np.maximum(source, 0) if relu else source
     mode = "CAST_TRUNC"
     if not gpu and src.tile.memory is dst.tile.memory is Memory.UB:
-        mode = element_types.copy_mode(arithmetic.named(src.tile.dtype), arithmetic.named(dst.tile.dtype))
+        mode = element_types.copy_mode(plain(src.tile.dtype), plain(dst.tile.dtype))
     target[...] = arithmetic.cast(values, dst.tile.dtype, mode).reshape(target.shape)
     dst.tile.bits, dst.tile.written = None, True
 

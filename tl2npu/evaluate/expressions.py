@@ -16,6 +16,7 @@ import numpy as np
 from tl2npu.evaluate import arithmetic, elements
 from tl2npu.evaluate.races import Watch
 from tl2npu.evaluate.values import Array, Cell, Frame, NotChecked, Region, Tile, Unknown, whole_number
+from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.style import Dialect
 from tl2npu.source.literals import text_of
@@ -255,7 +256,7 @@ class Expressions:
             elif isinstance(left, (Tile, tuple)) or isinstance(right, (Tile, tuple)) or kind not in _COMPARED:
                 raise NotChecked(f"`{code(node)}` has no meaning here")
             elif isinstance(left, str) and isinstance(right, str):
-                this = _COMPARED[kind](arithmetic.named(left), arithmetic.named(right))
+                this = _COMPARED[kind](plain(left), plain(right))
             else:
                 this = _COMPARED[kind](left, right)
             found = this if found is None else np.logical_and(found, this)

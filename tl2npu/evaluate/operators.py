@@ -12,6 +12,7 @@ import numpy as np
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.evaluate import arithmetic, copies, elements
 from tl2npu.evaluate.values import Array, Cell, NotChecked, Region, Tile, whole_number
+from tl2npu.kernel.element_types import plain
 
 Args = Mapping[str, Any]
 
@@ -280,7 +281,7 @@ def _cast(args: Args, place: Place) -> None:
     source, target, mode = args["src"], _region(args, "dst"), str(args.get("mode", "CAST_NONE"))
     values = _operand(source, target.view().size)
     tile = source.tile if isinstance(source, Region) else source
-    if isinstance(tile, Tile) and arithmetic.named(tile.dtype) == arithmetic.named(target.tile.dtype) == "float32":
+    if isinstance(tile, Tile) and plain(tile.dtype) == plain(target.tile.dtype) == "float32":
         values = arithmetic.rounded(values, mode)
     target.assign(arithmetic.cast(values, target.tile.dtype, mode))
 

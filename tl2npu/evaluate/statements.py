@@ -17,6 +17,7 @@ from tl2npu.evaluate.expressions import Expressions
 from tl2npu.evaluate.values import Array, Cell, Frame, Function, NotChecked, Region, Tile, whole_number
 from tl2npu.kernel import languages
 from tl2npu.kernel.bindings import body_of, single_assignments
+from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Memory
 
@@ -190,7 +191,7 @@ class Statements(Cores):
 
     def _reshaped(self, name: str, sizes: Any, dtype: object, base: object) -> Tile:
         """``T.Tensor(shape, dtype, x.data)``, ``T.view(x, shape)``: memory in another shape."""
-        if not isinstance(base, Tile) or arithmetic.named(base.dtype) != arithmetic.named(str(dtype)):
+        if not isinstance(base, Tile) or plain(base.dtype) != plain(str(dtype)):
             raise NotChecked(f"`{name}` has the bits of another type")
         base.written = True
         return Tile(name, base.dtype, base.memory, base.data.reshape([whole_number(size, name) for size in sizes]))

@@ -144,13 +144,11 @@ def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:
 def _finished(case: Case, form: str, job: Job) -> Attempt:
     """The form with what makes it faster or safer, as much of it as the checks take."""
     guarded = turns.without_empty(job)
-    found: Attempt | None = None
-    for start in (guarded, job) if guarded is not job else (job,):
-        made = products.landed(start)
-        found = judged(case, form, made)
-        if found.reached:
-            return found
-    return found if found is not None and made is job else judged(case, form, job)
+    if guarded is not job and (found := judged(case, form, products.landed(guarded))).reached:
+        return found
+    made = products.landed(job)
+    found = judged(case, form, made)
+    return found if found.reached or made is job else judged(case, form, job)
 
 
 def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:
