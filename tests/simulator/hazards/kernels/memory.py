@@ -8,7 +8,7 @@ CONFIGS = {"tl.ascend_auto_sync": True, "tl.ascend_memory_planning": True}
 
 
 @tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
-def tile(form, N=16):
+def tile(form, N=16):  # noqa: C901
     """``a`` is 16 rows of which 8 are loaded."""
     rows = N if form == "each row stored" else 8
 

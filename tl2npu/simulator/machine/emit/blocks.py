@@ -87,6 +87,8 @@ def of_parallel(stmt: Parallel) -> Iterator[Demand]:
         places = [(store.buffer, store.indices), *((load.buffer, load.indices) for load in loads)]
         if isinstance(store.value, Load) and _by_element(store.buffer, store.value.buffer):
             continue
+        if isinstance(store.value, Load) and (store.value.buffer, store.value.indices) == (store.buffer, store.indices):
+            continue  # the compiler drops it
         for buffer, indices in places:
             moving = {id(v) for index in indices for v in free(index)}
             if buffer.memory != "ub" or id(stmt.vars[-1]) not in moving:
