@@ -13,9 +13,8 @@ from typing import Any
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region, product
 from tl2npu.simulator.ir.expr import Expr, Load, Value, Var, binary
-from tl2npu.simulator.ir.linear import linear
+from tl2npu.simulator.ir.linear import constant_difference, linear
 from tl2npu.simulator.ir.parts import free, rebuild, walk
-from tl2npu.simulator.ir.linear import constant_difference
 from tl2npu.simulator.ir.stmt import Op, Parallel, Store
 from tl2npu.simulator.lowering import parallel_forms
 from tl2npu.simulator.operators.registry import Meaning
