@@ -9,7 +9,7 @@ from tests.passes.gpu.support import gpu_file, migrated, result_of
 from tests.passes.simulated import run
 
 PARAMS = 'X: T.Tensor((8, 64), "float32"), N: T.Tensor((8,), "int32"), Y: T.Tensor((8, 64), "float32")'
-REST = 'T.copy(X[bx, 0], s)\nfor i in T.Parallel(64):\n    s[i] = s[i] * 2.0\nT.copy(s, Y[bx, 0])'
+REST = "T.copy(X[bx, 0], s)\nfor i in T.Parallel(64):\n    s[i] = s[i] * 2.0\nT.copy(s, Y[bx, 0])"
 TILE = 's = T.alloc_fragment((64,), "float32")\n'
 X = np.random.default_rng(3).standard_normal((8, 64)).astype(np.float32)
 N = np.array([3, 0, 1, 0, 5, 0, 0, 2], np.int32)
