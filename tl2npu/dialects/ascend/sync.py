@@ -37,3 +37,10 @@ OPERATORS = (
     _sync("pipe_barrier", mode("pipe")),
     _sync("sync_all", note="all cores of the grid"),
 )
+
+SCALAR_BEHIND_BARRIER = frozenset(
+    f"tile.{name}" for name in ("add", "sub", "mul", "div", "max", "min", "compare", "select")
+)
+"""Operators that read an element given as their scalar behind a barrier of all pipes; that of any other operator, and
+one in an index, the scalar unit reads at once (``src/target/codegen_ascend.cc``: AddsAndMulsOpCodegen, SubsOpCodegen,
+DivsOpCodegen, CompareScalarCodegen, SelectCodegen; measured in the generated source of 95acbd7f)."""

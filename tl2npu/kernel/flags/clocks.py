@@ -17,7 +17,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.flags.parts import GiveUp, no_flags_in
-from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, touches_of
+from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, touches_of, waits_for_all
 from tl2npu.kernel.flags.seen import Conflict, Seen, Stuck
 from tl2npu.kernel.flags.terms import Condition, Terms, Unknown, value
 from tl2npu.kernel.model import (
@@ -218,7 +218,7 @@ class Run:
     ) -> None:
         first = _CORES.index(side) * self.size
         found = self._touches(stmt, turn, _LANES in turn)
-        if any(touch.element for touch, _ in found) and isinstance(stmt, Op) and self.pipes:
+        if self.pipes and waits_for_all(stmt):
             self._barrier(first)
         started: set[int] = set()
         for touch, part in found:
