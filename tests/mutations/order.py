@@ -1,16 +1,16 @@
 """What orders the memory accesses of a launch, from the hardware's rules alone.
 
-A judge of mutants that shares nothing with ``tl2npu.simulator.hazards`` and ``tl2npu.kernel.flags``: the machine tells it
-of every access with its concrete bytes and of every flag and barrier; each instruction knows the set of all that come
-before it, and all pairs are compared. **A hazard**: two accesses of one byte, one of which writes, on different pipes or
-cores, and no path of flags and barriers leads from the first to the second.
+A judge of mutants that shares nothing with ``tl2npu.simulator.hazards`` and ``tl2npu.kernel.flags``: the machine tells
+it of every access with its concrete bytes and of every flag and barrier; each instruction knows the set of all that
+come before it, and all pairs are compared. **A hazard**: two accesses of one byte, one of which writes, on different
+pipes or cores, and no path of flags and barriers leads from the first to the second.
 
 The rules: a core issues its instructions in program order and its scalar unit waits for none of them; the
 instructions of one pipe are in order; ``set_flag`` waits for what its pipe was given, ``wait_flag`` holds its pipe;
 ``barrier_all`` holds the scalar unit until all pipes are done (CANN: SetFlag/WaitFlag(ISASI), PipeBarrier(ISASI)).
 ``T.gemm_v0`` sets and waits for flags of its own (``tl_templates/ascend/common.h:591-650``), as a load that is clipped
-does around its fill (``common.h:copy_gm_to_ub``). The element that is the scalar of an arithmetic operator is read behind a barrier of all pipes
-(``codegen_ascend.cc:1332``), others at once.
+does around its fill (``common.h:copy_gm_to_ub``). The element that is the scalar of an arithmetic operator is read
+behind a barrier of all pipes (``codegen_ascend.cc:1332``), others at once.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ Pair = tuple[str, str, str]
 class Order:
     """The instructions of a launch: of each the set (bits of one number) of those that come before it."""
 
+    apart: frozenset[str] = frozenset()
+    """Pipes whose instructions overlap unless a barrier of the pipe, or a flag, stands between them."""
     count: int = 0
     done: dict[tuple[Core, str], int] = field(default_factory=lambda: defaultdict(int))
     """Of a pipe: what it was given so far, with all that comes before that."""
@@ -76,6 +78,8 @@ class Order:
         before, number = self.so_far(core, pipe), self.count
         self.count += 1
         self.done[core, pipe] |= before | 1 << number
+        if pipe in self.apart:
+            before = self.gate[core, pipe] | self.done[core, "S"] | self.gate[core, "S"]
         return number, before
 
     def hold(self, core: Core, pipe: str, token: int) -> None:
@@ -100,6 +104,7 @@ class Touched:
     """One access of an instruction: ``region`` is the number of a set of bytes."""
 
     number: int
+    pipe: tuple[Core, str]
     before: int
     region: int
     writes: bool
@@ -109,10 +114,13 @@ class Touched:
 
 
 class Trace:
-    """Watches a launch (``tl2npu.simulator.machine.watch.Watcher``). ``pairs``: the hazards that it had; ``flags``: what
-    is wrong with its flags."""
+    """Watches a launch, as ``tl2npu.simulator.machine.watch.Watcher`` says.
 
-    def __init__(self) -> None:
+    ``pairs``: the hazards that it had; ``flags``: what is wrong with its flags; ``apart``: see :class:`Order`.
+    """
+
+    def __init__(self, apart: frozenset[str] = frozenset()) -> None:
+        self.apart = apart
         self.pairs: set[Pair] = set()
         self.flags: set[str] = set()
         self.kept: list[np.ndarray] = []
@@ -127,7 +135,7 @@ class Trace:
         self._fresh()
 
     def _fresh(self) -> None:
-        self.order = Order()
+        self.order = Order(self.apart)
         self.touched: list[Touched] = []
         self.cores: dict[Core, Recorded] = {}
         self.queues: dict[Any, deque[int]] = defaultdict(deque)
@@ -168,7 +176,8 @@ class Trace:
         for late in others:
             loose = numbers & ((1 << late.number) - 1) & ~late.before
             if loose:
-                self.pairs |= {(one.buffer, one.line, late.line) for one in mine if loose >> one.number & 1}
+                found = [one for one in mine if loose >> one.number & 1 and (one.writes or one.pipe != late.pipe)]
+                self.pairs |= {(one.buffer, one.line, late.line) for one in found}
 
     def _overlap(self, first: int, second: int) -> bool:
         key = (min(first, second), max(first, second))
@@ -198,7 +207,7 @@ class Trace:
             name = self.runner.names[buffer]
             region = self.region(array, key)
             for way in {"r": "r", "w": "w", "rw": "rw", "a": "a"}[kind]:
-                self.touched.append(Touched(number, before, region, way != "r", way == "a", name, line))
+                self.touched.append(Touched(number, (core, pipe), before, region, way != "r", way == "a", name, line))
 
     def memory(self, number: int) -> str:
         """The memory of a buffer."""
@@ -240,8 +249,11 @@ class Trace:
             self.flags.add(f"flag {src} {dst} {number} is waited for before it is set")
 
     def pipe_barrier(self, core: Any, site: int, pipe: str) -> None:
-        if _pipe(pipe) == "ALL":
-            self.order.barrier(self._now(core))
+        me, one = self._now(core), _pipe(pipe)
+        if one == "ALL":
+            self.order.barrier(me)
+        else:
+            self.order.follow(me, one, one)
 
 
 class Recorded(Access):
