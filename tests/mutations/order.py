@@ -10,7 +10,8 @@ instructions of one pipe are in order; ``set_flag`` waits for what its pipe was 
 ``barrier_all`` holds the scalar unit until all pipes are done (CANN: SetFlag/WaitFlag(ISASI), PipeBarrier(ISASI)).
 ``T.gemm_v0`` sets and waits for flags of its own (``tl_templates/ascend/common.h:591-650``), as a load that is clipped
 does around its fill (``common.h:copy_gm_to_ub``). The element that is the scalar of an arithmetic operator is read
-behind a barrier of all pipes (``codegen_ascend.cc:1332``), others at once.
+behind a barrier of all pipes (``codegen_ascend.cc:1332``), others at once. The scalar unit stores the result of
+``AscendC::ReduceSum`` by a count itself (CANN, ``dav_c220/kernel_operator_vec_reduce_impl.h``).
 """
 
 from __future__ import annotations
@@ -301,6 +302,8 @@ class Recorded(Access):
             self.give("MTE2", parts[1:], line)
         else:
             self.give(CHIP.get((read, written), "S" if not written else "V"), parts, line)
+            if getattr(self.statement, "name", "") == "tile.reduce_sum_experiment":
+                order.follow(self.me, "S", "V")
 
     def give(self, pipe: str, parts: list[tuple[int, np.ndarray, Any, str]], line: str) -> None:
         """One instruction; with automatic synchronisation a barrier follows it."""

@@ -115,6 +115,10 @@ def {name}():
         ("T.tile.leaky_relu(a, a, s[3])", {"s"}),
         ("a[3] = s[3]", {"s"}),
         ("T.tile.mul(a, a, s)", set()),
+        ("T.tile.reduce_sum_experiment(s, a, 64)\n                a[3] = s[0]", set()),
+        ("T.tile.reduce_sum_experiment(s, a, 64)\n                T.tile.fill(a, s[0])", set()),
+        ("T.tile.reduce_sum_experiment(s, a, 64)\n                T.copy(s, C[vid + 2, 0])", set()),
+        ("T.tile.add(s, a, 64.0)\n                T.copy(s, C[vid + 2, 0])", {"s"}),
     ],
 )
 def test_elements_that_the_scalar_unit_reads(line: str, loose: set[str], tmp_path: Path) -> None:

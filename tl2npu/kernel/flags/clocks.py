@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import lcm
 
+from tl2npu.dialects.ascend.sync import RESULT_OF_SCALAR_UNIT
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import Evaluator
@@ -234,6 +235,8 @@ class Run:
             self.history[touch.buffer].append(seen)
         for thread in started:
             self.clocks[thread][thread] += 1
+        if isinstance(stmt, Op) and stmt.op.name in RESULT_OF_SCALAR_UNIT and self.pipes:
+            self._follow(first, first + _NUMBER["V"])
         if started and isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM and self.pipes:
             self._follow(first + _NUMBER["MTE1"], first + _NUMBER["M"])
             self._follow(first + _NUMBER["MTE2"], first + _NUMBER["MTE1"])
