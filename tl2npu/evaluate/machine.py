@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,9 +26,6 @@ from tl2npu.kernel.style import unprofiled
 _AT_ONCE = frozenset({"Parallel"})
 _IN_ORDER = frozenset({"serial", "Serial", "Pipelined", "unroll", "Unroll", "vectorized", "Vectorized", "grid"})
 _MOST_TURNS = 4096
-_MOST_BLOCKS = 100_000
-"""More than the bound on work lets through."""
-
 
 
 class _Launched(Exception):
@@ -37,25 +34,28 @@ class _Launched(Exception):
 class Machine(Statements):
     """Runs the blocks of one kernel."""
 
-    def run(
-        self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object], backwards: bool = False
-    ) -> None:
-        """Run every block of the grid, the first axis fastest; ``backwards``: the last one first."""
-        self.grid = None
+    def begin(self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]) -> int:
+        """Go as far as the launch, which tells the grid; returns the number of blocks."""
+        self.grid, self.kernel = None, (body, around, params)
         with suppress(_Launched):
-            self._block((), body, around, params)
+            self._block(())
         if self.grid is None:
             raise NotChecked("it has no launch")
         if math.prod(self.grid) == 0:
             raise NotChecked("it has no block at this size")
-        axes = [range(extent) for extent in reversed(self.grid)]
-        blocks = [tuple(reversed(place)) for place in itertools.islice(itertools.product(*axes), _MOST_BLOCKS)]
-        for block in reversed(blocks) if backwards else blocks:
-            self._block(block, body, around, params)
+        return math.prod(self.grid)
 
-    def _block(
-        self, block: tuple[int, ...], body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]
-    ) -> None:
+    def run(self, blocks: Iterable[int]) -> None:
+        """Run blocks of the grid by their numbers, the first axis fastest; :meth:`begin` has been called."""
+        for number in blocks:
+            place = []
+            for extent in self.grid or ():
+                number, own = divmod(number, extent)
+                place.append(own)
+            self._block(tuple(place))
+
+    def _block(self, block: tuple[int, ...]) -> None:
+        body, around, params = self.kernel
         self.block, self.launches, self.shared, self.lanes, self.numbers = block, 0, {}, (), {}
         self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
         self.core, self.frame = 0, self.frames[0]
