@@ -43,6 +43,15 @@ def storage(dtype: str) -> np.dtype[Any]:
     raise ValueError(f"elements of type `{dtype}`")
 
 
+def is_stored(dtype: str) -> bool:
+    """Whether a name is that of a type with a :func:`storage`."""
+    try:
+        storage(dtype)
+    except ValueError:
+        return False
+    return True
+
+
 def lost(shape: tuple[int, ...], dtype: str) -> Numbers:
     """Memory that nothing was stored in."""
     kind = storage(dtype)

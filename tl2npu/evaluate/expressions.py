@@ -118,11 +118,7 @@ class Expressions:
             return getattr(math, name)
         if resolved in ("numpy.inf", "numpy.pi"):
             return getattr(np, name)
-        if module in ("tilelang.language", "torch"):
-            try:
-                arithmetic.storage(name)
-            except ValueError:
-                raise NotChecked(f"`{code(node)}` has no meaning here") from None
+        if module in ("tilelang.language", "torch") and arithmetic.is_stored(name):
             return name
         raise NotChecked(f"the value of `{code(node)}` is not known")
 

@@ -214,7 +214,7 @@ class Machine(Statements):
 
     def _in_order(self, node: cst.For, names: list[str], call: cst.Call, grid: bool) -> None:
         bound = apart(node)
-        if bound and not any(isinstance(self.known(name), Cell) for name in bound):
+        if bound and not any(isinstance(self.frame.find(name), Cell) for name in bound):
             for core in self.active:
                 self.only((core,), lambda: self._all_turns(nest_of(node), bound))
             return

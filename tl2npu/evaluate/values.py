@@ -163,13 +163,13 @@ class Frame:
         self.values: dict[str, object] = {} if values is None else values
 
     def find(self, name: str) -> object:
-        """The value of a name; raises KeyError."""
+        """The value of a name; None for one that is not bound."""
         frame: Frame | None = self
         while frame is not None:
             if name in frame.values:
                 return frame.values[name]
             frame = frame.parent
-        raise KeyError(name)
+        return None
 
 
 def whole_number(value: object, of: str) -> int:
