@@ -21,6 +21,10 @@ IDLE = frozenset({Kind.SYNC, Kind.ANNOTATION, Kind.DEBUG})
 _IDLE_NAMES = frozenset({"use_swizzle", "sync_threads", "sync_all", "disable_warp_group_reg_alloc", "finalize_reducer"})
 
 
+_PRODUCT = 1 << 18
+"""Multiplications up to which OpenBLAS starts no threads: they would cost more than they save."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where an operator stands: the lanes around it, who is active, the number of the vector core, the language."""
@@ -99,7 +103,8 @@ def _gemm(args: Args, place: Place) -> None:
     target = _region(args, "C")
     if left.shape[1] != right.shape[0]:
         raise NotChecked("a product of matrices that do not fit")
-    found = left @ right
+    rows = max(_PRODUCT // max(right.size, 1), 1)
+    found = np.concatenate([left[row : row + rows] @ right for row in range(0, len(left), rows)])
     clear = _flag(args, "clear_accum") if place.gpu else _flag(args, "init")
     before = target.view()
     if found.size != before.size:
