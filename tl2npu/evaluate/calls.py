@@ -24,7 +24,7 @@ _BUILTIN: Mapping[str, Callable[..., object]] = {
     "max": lambda *values: _extreme(np.maximum, values),
     "min": lambda *values: _extreme(np.minimum, values),
     "int": lambda value: int(value) if np.ndim(value) == 0 else arithmetic.cast(value, "int64"),
-    "float": lambda value=0.0: float(value) if isinstance(value, str) or np.ndim(value) == 0 else arithmetic.cast(value, "float64"),
+    "float": lambda value=0.0: arithmetic.cast(value, "float64") if np.ndim(value) else float(value),
     "bool": lambda value: bool(value),
     "round": round,
     "tuple": tuple,
