@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ def bits(dtype: str) -> int:
     return int(digits) if digits in ("8", "16", "32", "64") else 0
 
 
+@cache
 def storage(dtype: str) -> np.dtype[Any]:
     """The NumPy type of memory; raises ValueError for packed and unknown types."""
     if is_float(dtype):

@@ -11,7 +11,7 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.evaluate import arithmetic
-from tl2npu.evaluate.expressions import CORES, Expressions
+from tl2npu.evaluate.expressions import CORES, Expressions, number
 from tl2npu.evaluate.values import Function, NotChecked
 from tl2npu.kernel import languages
 from tl2npu.kernel.expressions import code
@@ -117,9 +117,11 @@ class Calls(Expressions):
         if function is None or len(args) < len(node.args):
             raise NotChecked(f"`{code(node.func)}` has no meaning here")
 
+        numbers = [number(arg) for arg in args]
+
         def applied() -> object:
             self.spend(math.prod(self.lanes))
-            values = [self.number(arg) for arg in args]
+            values = [value_of(self) for value_of in numbers]
             found = function(*values)
             if isinstance(found, np.ndarray) and found.ndim == 0:
                 found = found[()]

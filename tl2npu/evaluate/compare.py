@@ -119,15 +119,17 @@ def _verdict(old: dict[str, Tile], new: dict[str, Tile], before: Mapping[str, An
             continue
         if name not in new:
             return Outcome(None, f"the new kernel has no tensor `{name}`", chosen.bound)
-        mine, theirs = tensor.data.reshape(-1), new[name].data.reshape(-1)
+        mine, theirs, start = (one.reshape(-1) for one in (tensor.data, new[name].data, before[name]))
+        changed = np.flatnonzero((mine != start) | (theirs != start))  # NaN among them
+        mine, theirs, start = mine[changed], theirs[changed], start[changed]
         defined = mine == mine
-        stored += int(np.count_nonzero((mine != before[name].reshape(-1)) | ~defined))
-        known += int(np.count_nonzero(defined & (mine != before[name].reshape(-1))))
+        stored += int(np.count_nonzero(mine != start))
+        known += int(np.count_nonzero(defined & (mine != start)))
         bad = defined & ~_close(mine, theirs)
         if np.any(bad):
-            place = np.unravel_index(int(np.argmax(bad)), tensor.shape)
-            at = ", ".join(str(int(item)) for item in place)
             first = int(np.argmax(bad))
+            place = np.unravel_index(int(changed[first]), tensor.shape)
+            at = ", ".join(str(int(item)) for item in place)
             text = f"`{name}[{at}]` would be {_shown(theirs[first])} and was {_shown(mine[first])}"
             return Outcome(False, text, chosen.bound)
     if not stored:

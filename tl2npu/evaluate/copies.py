@@ -46,6 +46,7 @@ def copy(
         return
     if any(b <= a for a, b in zip(low, high, strict=True)):
         return
+    dst.tile.touch()
     source = src.tile.data[_slices(starts[0], axes[0], low, high)]
     target = dst.tile.data[_slices(starts[1], axes[1], low, high)]
     if source.size != target.size:
@@ -55,7 +56,6 @@ def copy(
     if not gpu and src.tile.memory is dst.tile.memory is Memory.UB:
         mode = element_types.copy_mode(plain(src.tile.dtype), plain(dst.tile.dtype))
     target[...] = arithmetic.cast(values, dst.tile.dtype, mode).reshape(target.shape)
-    dst.tile.bits, dst.tile.written = None, True
 
 
 def _own_rows(src: Region, dst: Region, vid: int) -> tuple[Region, Region]:

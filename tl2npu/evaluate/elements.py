@@ -98,7 +98,7 @@ def store(tile: Tile, index: Sequence[Array], value: Array, lanes: Shape, mask: 
     """
     if len(index) != len(tile.shape):
         raise NotChecked(f"`{tile.name}` has {len(tile.shape)} axes and {len(index)} indices")
-    tile.bits, tile.written = None, True
+    tile.touch()
     plain = all(isinstance(item, (int, np.integer)) for item in index)
     if plain and tile.local and not how and math.prod(lanes) > 1:
         place = tuple(int(item) for item in index)

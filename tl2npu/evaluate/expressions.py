@@ -88,12 +88,7 @@ class Expressions:
 
     def number(self, node: cst.BaseExpression) -> Any:
         """A value that is a number or an array of numbers."""
-        found = value(node)(self)
-        if isinstance(found, (int, float, np.ndarray, np.generic)):
-            return found
-        if isinstance(found, Tile) and found.data.size == 1:
-            return found.data.reshape(-1)[0]
-        raise NotChecked(f"`{code(node)}` is no number")
+        return number(node)(self)
 
     def whole(self, node: cst.BaseExpression) -> int:
         """One whole number."""
@@ -148,6 +143,22 @@ def value(node: cst.BaseExpression) -> Run:
         if type(found) is Region:
             return machine.loaded(found)
         return found.value if type(found) is Cell else found
+
+    return function
+
+
+@remembered
+def number(node: cst.BaseExpression) -> Run:
+    """An expression as a function that gives a number or an array of numbers."""
+    run = value(node)
+
+    def function(machine: Expressions) -> Any:
+        found = run(machine)
+        if isinstance(found, (int, float, np.ndarray, np.generic)):
+            return found
+        if isinstance(found, Tile) and found.data.size == 1:
+            return found.data.reshape(-1)[0]
+        raise NotChecked(f"`{code(node)}` is no number")
 
     return function
 
@@ -258,10 +269,10 @@ def _part(indices: Sequence[cst.BaseSlice]) -> Callable[[Expressions, Tile], Reg
 def _place(index: cst.BaseSlice) -> Callable[[Expressions, Tile, int], tuple[Any, int]]:
     """An index as where it is, and an extent of 1."""
     assert isinstance(index, cst.Index)
-    node, is_negative = index.value, _is_negative(index.value)
+    start_of, is_negative = number(index.value), _is_negative(index.value)
 
     def function(machine: Expressions, tile: Tile, axis: int) -> tuple[Any, int]:
-        start = machine.number(node)
+        start = start_of(machine)
         if is_negative and machine.is_gpu and np.all(np.asarray(start) < 0):
             start = start + tile.shape[axis]  # legalize_negative_index.cc
         return (int(start) if isinstance(start, (bool, np.integer)) else start), 1

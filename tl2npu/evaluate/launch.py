@@ -34,12 +34,14 @@ class Launch:
         if not drawn:
             values = inputs.draw(self._tensors, scalars, inputs.range_of(subject.kernel, self._tensors), attempt)
             drawn |= {**{name: tensor.data for name, tensor in self._tensors.items()}, **values}
+            for tensor in self._tensors.values():
+                tensor.data.flags.writeable = False
         self._drawn = {}
         for name, tensor in self._tensors.items():
             if name in drawn and drawn[name].size != tensor.data.size:
                 raise NotChecked(f"`{name}` has another size than before")
             self._drawn[name] = drawn.get(name, tensor.data).reshape(tensor.shape)
-            tensor.data = self._drawn[name].copy()
+            tensor.data = self._drawn[name]
         params = {**{name: drawn[name] for name in scalars if name in drawn}, **self._tensors}
         self.count = machine.begin(body_of(subject.kernel.node), around, params)
         self.grid = machine.grid or ()
@@ -50,7 +52,7 @@ class Launch:
         ``watched``: raises :class:`NotChecked` where lanes of a loop race.
         """
         for name, tensor in self._tensors.items():
-            tensor.data, tensor.written = self._drawn[name].copy(), False
+            tensor.data, tensor.written = self._drawn[name], False
         self._machine.left, self._machine.watch = WORK, Watch() if watched else None
         self._machine.run(blocks)
         return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in self._tensors.items()}

@@ -188,8 +188,9 @@ class Statements(Cores):
         """``T.Tensor(shape, dtype, x.data)``, ``T.view(x, shape)``: memory in another shape."""
         if not isinstance(base, Tile) or plain(base.dtype) != plain(str(dtype)):
             raise NotChecked(f"`{name}` has the bits of another type")
-        base.written = True
-        return Tile(name, base.dtype, base.memory, base.data.reshape([whole_number(size, name) for size in sizes]))
+        base.touch()
+        shape = [whole_number(size, name) for size in sizes]
+        return Tile(name, base.dtype, base.memory, base.data.reshape(shape), written=True)
 
     def _bound(self, op: Operator, call: cst.Call) -> tuple[Operator, dict[str, Any]]:
         """The operator that takes the arguments, and these by parameter."""
