@@ -83,7 +83,7 @@ def test_source_stays_source(site: Path, tmp_path: Path) -> None:
             assert re.fullmatch(r"[\w-]+", line), f"{path.name}: ```{line}"
     assert fences > 300
     page = ROOT / "docs" / "triton.md"
-    text = "```python before\nkernel[grid](x)\n```\n[one](nowhere.md) [two](triton.md)\n````\n```\n[a](b)\n````\n[b](c)\n"
+    text = "```python before\nkernel[grid](x)\n```\n[one](no.md) [two](triton.md)\n````\n```\n[a](b)\n````\n[b](c)\n"
     assert script("site")._linked(page, text, "triton.md") == (
         "```python\nkernel[grid](x)\n```\none [two](triton.md)\n````\n```\n[a](b)\n````\nb\n"
     )
