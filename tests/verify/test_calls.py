@@ -41,6 +41,7 @@ def test_a_call() -> None:
         "shape": (1, 2),
         "flag": None,
     }
+    assert str(parse_call("f(256, 'a', N=-1)")) == "f(256, 'a', N=-1)"  # as it was typed
 
 
 @pytest.mark.parametrize("text", ["matmul", "matmul(", "a.b(c=1)", "f(x=y)", "f(**{})", "1", "f(x=__import__('os'))"])

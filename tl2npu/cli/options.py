@@ -24,7 +24,19 @@ ARITHMETIC = click.option(
     help="Rounded like the element types, exact in a ring, or control flow and copies only.",
 )
 STYLE = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-REPORT = click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there.")
+REPORT = click.option(
+    "--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there: .json, or text."
+)
+
+
+def plain_style(style: str, report: Path | None) -> str:
+    """``text`` or ``json``: what the ending of ``--report`` names, else ``style``. Other formats are a usage error."""
+    from tl2npu.report.formats import format_of
+
+    named = None if report is None else format_of(report)
+    if named not in (None, "text", "json"):
+        raise click.UsageError(f"--report {report}: this command writes text or .json, not {named}")
+    return named or style
 
 
 def common_options(command: Any) -> Any:

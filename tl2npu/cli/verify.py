@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tl2npu.cli.files import settings_of as settings_at
-from tl2npu.cli.options import DEVICE, REPORT, STYLE, backend_of, backend_options
+from tl2npu.cli.options import DEVICE, REPORT, STYLE, backend_of, backend_options, plain_style
 from tl2npu.cli.output import say, wants_color
 
 
@@ -100,6 +100,7 @@ def verify(
     from tl2npu.verify.given import settings_of
     from tl2npu.verify.settings import UsageError
 
+    style = plain_style(style, report)
     backend = backend_of(given)
     chosen = {
         "threads": threads,
