@@ -11,7 +11,7 @@ import click
 
 from tl2npu.cli.files import settings_of as settings_at
 from tl2npu.cli.options import DEVICE, REPORT, STYLE, backend_of, backend_options, plain_style
-from tl2npu.cli.output import say, wants_color
+from tl2npu.cli.output import say, wants_color, width_of
 
 
 @click.command(short_help="EXECUTE old and new on the same inputs and compare.")
@@ -121,6 +121,7 @@ def verify(
         from tl2npu.report import csv
 
         table.write_text(csv.table(result), encoding="utf-8")
-    color = style == "text" and report is None and wants_color(sys.stdout)
-    say(reports.as_json(result) if style == "json" else reports.text(result, color), report, to_stderr=False)
+    shown = style == "text" and report is None
+    color, width = shown and wants_color(sys.stdout), width_of(sys.stdout) if shown else None
+    say(reports.as_json(result) if style == "json" else reports.text(result, color, width), report, to_stderr=False)
     sys.exit(exit_code(result))
