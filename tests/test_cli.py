@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from click.testing import CliRunner, Result
 from tests.test_counts import TRITON as TWICE
 from tl2npu import __version__, migration
 from tl2npu.cli import cli, main
+from tl2npu.cli.groups import GROUPS
 from tl2npu.cli.output import patch_color
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult, KernelResult
@@ -568,3 +570,21 @@ def test_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.stdout.count("would change") == 3
     assert call("migrate", "-", "--watch").exit_code == 2
     assert call("migrate", "a.py", "--watch", "-o", "x").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["migrate", "check", "verify"])
+def test_the_help_is_in_groups(name: str) -> None:
+    """Every option once, in no list that is longer than a screen, and no name in the table that nothing has."""
+    shown = call(name, "--help").stdout
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    options = [one.opts[-1] for one in command.params if isinstance(one, click.Option)]
+    lists = shown[min(shown.index(f"\n{title}:\n") for title in GROUPS if f"\n{title}:\n" in shown) :]
+    listed = re.findall(r"^  (?:-\w, )?(?:--size, )?(--[\w-]+)", lists, flags=re.M)
+    assert sorted(listed) == sorted([*options, "--help"])
+    groups = [shown[shown.index(f"\n{title}:\n") :].split("\n\n")[0] for title in GROUPS if f"\n{title}:\n" in shown]
+    assert len(groups) >= 4
+    assert max(text.count("\n  -") for text in groups) <= 15
+    commands = [cli.get_command(click.Context(cli), other) for other in ("migrate", "check", "verify")]
+    known = {parameter.name for one in commands if one is not None for parameter in one.params}
+    assert {word for words in GROUPS.values() for word in words.split()} - known == {"help"}

@@ -75,7 +75,7 @@ def test_assignments() -> None:
         with pytest.raises(UsageError, match="NAME=VALUE"):
             parse_assignments([text], "--input")
     for text in ("M=0", "M=x", "M=-3"):
-        with pytest.raises(UsageError, match="--symbol"):
+        with pytest.raises(UsageError, match="--size"):
             parse_symbols([text])
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tl2npu.cli.files import Request, request, run_files
+from tl2npu.cli.groups import Grouped
 from tl2npu.cli.options import PATHS, common_options, plain_style
 from tl2npu.cli.output import Wanted, condenser, print_report, report_options, run_of, say
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tl2npu.options import CodeGenerator
 
 
-@click.command(short_help="Say what is wrong with kernels for an NPU.")
+@click.command(cls=Grouped, short_help="Say what is wrong with kernels for an NPU.")
 @PATHS
 @click.option(
     "--target",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tl2npu.cli.files import Request, request, run_files
+from tl2npu.cli.groups import Grouped
 from tl2npu.cli.options import PATHS, backend_of, backend_options, common_options
 from tl2npu.cli.output import Wanted, condenser, patch_color, print_report, report_options, run_of
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tl2npu.sinks import Sink
 
 
-@click.command(short_help="Rewrite the kernels in files and directories.")
+@click.command(cls=Grouped, short_help="Rewrite the kernels in files and directories.")
 @PATHS
 @click.option("--diff", is_flag=True, help="Print a patch for `git apply`; change no file.")
 @click.option("--check", is_flag=True, help="Change no file; exit 1 if one would change.")

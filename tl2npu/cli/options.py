@@ -23,6 +23,15 @@ ARITHMETIC = click.option(
     show_default=True,
     help="Rounded like the element types, exact in a ring, or control flow and copies only.",
 )
+KERNEL = click.option(
+    "--kernel", "kernels", multiple=True, metavar="NAME", help="Only this kernel, also FILE::NAME. Repeatable."
+)
+CALLS = click.option(
+    "--args", "calls", multiple=True, metavar="CALL", help="This call: 'matmul(M=256, N=256, block=64)'. Repeatable."
+)
+SIZE = click.option(
+    "--size", "--symbol", "symbols", multiple=True, metavar="NAME=N", help="The value of a symbolic size. Repeatable."
+)
 STYLE = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 REPORT = click.option(
     "--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there: .json, or text."
@@ -44,13 +53,7 @@ def common_options(command: Any) -> Any:
     for option in reversed(
         [
             click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of standard input."),
-            click.option(
-                "--kernel",
-                "kernels",
-                multiple=True,
-                metavar="NAME",
-                help="Only this kernel, also FILE::NAME. Repeatable.",
-            ),
+            KERNEL,
             click.option("--device", metavar="NAME", help="The device that the kernel is for (see `devices`)."),
             click.option("--ascend-version", metavar="YYYY-MM", help="The version of the Ascend compiler."),
             click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),

@@ -118,8 +118,8 @@ def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
 def parse_symbols(texts: Sequence[str]) -> dict[str, int]:
     """``NAME=NUMBER`` options: values of symbolic extents."""
     found: dict[str, int] = {}
-    for name, value in parse_assignments(texts, "--symbol").items():
+    for name, value in parse_assignments(texts, "--size").items():
         if not value.isdigit() or int(value) < 1:
-            raise UsageError(f"--symbol {name}={value}: the extent must be a positive number")
+            raise UsageError(f"--size {name}={value}: the size must be a positive number")
         found[name] = int(value)
     return found
