@@ -274,7 +274,8 @@ def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str]) ->
             count += 1
         name = f"developer_pass_configs{count if count > 2 else ''}"
     top = _top_statement(job, found)
-    keys = "".join(f"    {spelled(job, key, None)}: True,\n" for key in missing)
+    indent = job.module.default_indent
+    keys = "".join(f"{indent}{spelled(job, key, None)}: True,\n" for key in missing)
     line = cst.parse_statement(f"{name} = {{\n{keys}}}\n")
     assert isinstance(line, cst.SimpleStatementLine)
     line = line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * 2 if _blank_lines(top) else [])
