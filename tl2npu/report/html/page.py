@@ -3,105 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from tl2npu.report.excerpt import excerpt
-from tl2npu.report.html.ledger import ledger, proof
-from tl2npu.report.html.markup import badge, code, code_link, e, long_code, message, prose
+from tl2npu.report.html.estimates import estimates
+from tl2npu.report.html.files import files, places
+from tl2npu.report.html.ledger import ledger
+from tl2npu.report.html.markup import e, prose
 from tl2npu.report.html.statistics import by_style, overview, top_codes
-from tl2npu.report.hunks import unified
-from tl2npu.report.model import Entry, Finding, Report, counted, place
-from tl2npu.report.text import reason_beside, summary
-from tl2npu.results import VERDICTS, Diagnostic, KernelResult
+from tl2npu.report.model import Report, counted
+from tl2npu.report.text import summary
 from tl2npu.rules import Rule, load_rules
-
-
-def places(report: Report) -> dict[str, str]:
-    """The anchors of the files that there is something to say about, by path."""
-    wanted = [entry.path for entry in report.entries if entry.error or entry.findings or entry.hunks]
-    return {path: f"file-{number}" for number, path in enumerate(wanted, 1)}
-
-
-def files(report: Report, anchors: Mapping[str, str], known: Set[str]) -> str:
-    """One closed element for each of them."""
-    return "\n".join(_file(entry, anchors[entry.path], known) for entry in report.entries if entry.path in anchors)
-
-
-def _file(entry: Entry, anchor: str, known: Set[str]) -> str:
-    found = Counter[str](kernel.verdict for kernel in entry.kernels)
-    facts = [f"{found[name]} {name}" for name in VERDICTS if found[name]]
-    facts += [counted(len(entry.findings), "finding")] if entry.findings else []
-    facts += [_size(entry)] if entry.hunks else []
-    facts += ["failed"] if entry.error is not None else []
-    parts = [f"<summary>{code(entry.path)} <span>{', '.join(facts)}</span></summary>"]
-    if entry.error is not None:
-        parts.append(f'<p class="error">Error: {message(entry.error)}</p>')
-    if entry.kernels:
-        parts.append("<ul>" + "".join(_kernel(entry, kernel) for kernel in entry.kernels) + "</ul>")
-    if entry.findings:
-        parts.append("<ul>" + "".join(_finding(finding, known) for finding in entry.findings) + "</ul>")
-    if entry.hunks:
-        text = "\n".join(e(line.removesuffix("\r")) for line in unified("", entry.hunks).split("\n")[3:-1])
-        # A newline right after <pre> is dropped by browsers, and the first line is never empty.
-        parts.append(f'<pre class="diff" data-name="{e(entry.path)}">{text}</pre>')
-    return f'<details class="file" id="{anchor}">{"".join(parts)}</details>'
-
-
-def _size(entry: Entry) -> str:
-    lines = [line[0] for hunk in entry.hunks for line in hunk.lines]
-    return f"+{lines.count('+')} −{lines.count('-')}"
-
-
-def _kernel(entry: Entry, kernel: KernelResult) -> str:
-    form = f"{e(kernel.source)} → {e(kernel.target)}" if kernel.target != "none" else e(kernel.source)
-    why = reason_beside(kernel, entry.findings_of(kernel))
-    reason = f": {message(why)}" if why else ""
-    verified = f"; {proof(kernel.verified)}" if kernel.rewritten else ""
-    return f"<li>{code(kernel.name)}, {_line(kernel)}: {badge(kernel.verdict)} {form}{reason}{verified}</li>"
-
-
-def _line(item: KernelResult | Diagnostic) -> str:
-    return f"line {item.line}" if item.cell is None else f"cell {item.cell}, line {item.line}"
-
-
-def _finding(finding: Finding, known: Set[str]) -> str:
-    item = finding.diagnostic
-    link = code_link(item.code, item.code in known)
-    head = f'<span class="{item.severity}">{item.severity}</span> {link} {e(item.name)}'
-    help = f'<p class="muted">Help: {message(item.help)}</p>' if item.help else ""
-    source = "\n".join(e(line) for line in excerpt(finding))
-    shown = f"<pre>{source}</pre>" if source else ""
-    return f"<li>{head}, {_line(item)}: {message(item.message)}{shown}{help}</li>"
-
-
-_NOTE = """<p>Cycles that one block spends on each pipe at the first call in its file, by a model, not measured.
-Pipes work at the same time, so that the block takes less than their sum: <code>tl2npu cost</code> says how long.</p>
-"""
-
-
-def estimates(report: Report, places: Mapping[str, str]) -> str:
-    """A chart for each kernel, slowest first; empty where no call of a new kernel tells its sizes."""
-    found = [(entry, kernel) for entry, kernel in report.kernels() if kernel.pipes]
-    found.sort(key=lambda item: -sum(cycles for _, cycles in item[1].pipes))
-    rows = []
-    for entry, kernel in found:
-        anchor = places.get(entry.path)
-        where = long_code(place(entry.path, kernel))
-        where = where if anchor is None else f'<a href="#{anchor}">{where}</a>'
-        bound, most = max(kernel.pipes, key=lambda item: item[1])
-        bars = "".join(
-            f'<tr><th scope="row">{e(pipe)}</th><td>{cycles:,.0f}</td>'
-            f'<td><meter max="{most:.0f}" value="{cycles:.0f}">{cycles / most:.0%}</meter></td></tr>'
-            for pipe, cycles in kernel.pipes
-        )
-        total = sum(cycles for _, cycles in kernel.pipes)
-        head = f"{long_code(kernel.name)}: {total:,.0f} cycles, the sum of its pipes, most on {e(bound)}"
-        rows.append(f"<details><summary>{head}</summary><table><caption>{where}</caption>{bars}</table></details>")
-    return _NOTE + "\n".join(rows) if rows else ""
-
 
 _RULE_SECTIONS = ("What it does", "Why", "Use instead")
 
