@@ -57,7 +57,7 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
         step = gap.step
         assert step is not None
         whole = gap.mask is None or bool(np.all(gap.mask))
-        left = gap.cells.state.passed_by or (whole and _is_left_over(gap))
+        left = gap.cells.state.passed_by or (whole and _is_left_over(gap, event))
         meant = left or (gap.cells.state is cells.state and step.operator == "Parallel")
         if whole and not (step.moves or step.element or meant or gap.apart):
             report.uninitialised(access, gap)
@@ -81,9 +81,10 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
     cells.put(cells.state.writer, key, False, marks)
 
 
-def _is_left_over(gap: Gap) -> bool:
-    """Whether other elements of the buffer have been written."""
-    return bool(np.any(np.asarray(gap.cells.get(gap.cells.state.writer, gap.cells.full, True)) > 0))
+def _is_left_over(gap: Gap, event: int) -> bool:
+    """Whether something else than this event has written elements of the buffer."""
+    writers = np.asarray(gap.cells.get(gap.cells.state.writer, gap.cells.full, True))
+    return bool(np.any((writers > 0) & (writers != event)))
 
 
 def _extent(cells: Cells, key: Any) -> tuple[int, ...]:
