@@ -39,6 +39,8 @@ STATEMENTS: Mapping[str, str] = {
     "annotate_compile_flags": "flags for CUDA",
     "annotate_pass_configs": "settings of the GPU compiler",
     "fence_proxy_async": "GPU memory fence",
+    "pdl_sync": "launches run one after the other on an NPU",
+    "pdl_trigger": "launches run one after the other on an NPU",
     "sync_threads": "no threads to synchronise",
     "sync_warp": "no threads to synchronise",
 }
