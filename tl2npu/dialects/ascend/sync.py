@@ -46,5 +46,5 @@ one in an index, the scalar unit reads at once (``src/target/codegen_ascend.cc``
 DivsOpCodegen, CompareScalarCodegen, SelectCodegen; measured in the generated source of 95acbd7f)."""
 
 RESULT_OF_SCALAR_UNIT = frozenset({"tile.reduce_sum_experiment"})
-"""Operators whose last step the scalar unit does, with flags of its own: it waits for the vector unit, and what follows
-waits for it (``AscendC::ReduceSum`` by a count; CANN 8.1, basic_api/impl/dav_c220/kernel_operator_vec_reduce_impl.h)."""
+"""Operators whose last step the scalar unit does, with flags of its own: it waits for the vector unit, and what
+follows waits for it (``AscendC::ReduceSum`` by a count; CANN 8.1, dav_c220/kernel_operator_vec_reduce_impl.h)."""
