@@ -1,4 +1,4 @@
-"""TL732, TL739, TL889: Python in a kernel that its parser stops at, or reads as something else.
+"""TL732, TL739, TL786, TL889: Python in a kernel that its parser stops at, or reads as something else.
 
 Evidence: tilelang/language/parser/parser.py, TVM's ``ExprEvaluator``, and a kernel for each construct.
 """
@@ -19,7 +19,7 @@ from tl2npu.kernel.style import called
 from tl2npu.kernel.symbolic import var
 from tl2npu.source.tree import mentioned, nodes_of, walk
 
-_CODES = {"undefined": "TL889", "stale": "TL739"}
+_CODES = {"undefined": "TL889", "stale": "TL739", "value": "TL786"}
 _HELP: Mapping[What, str] = {
     "stop": "write it with the statements and operators of `tilelang.language`, or compute it before the prim_func",
     "choice": "write `T.if_then_else(condition, a, b)`",
@@ -45,6 +45,8 @@ def check(subject: Subject) -> Iterator[Finding]:
             if id(node) not in skipped:
                 yield Finding("TL732", node, message, help=help_)
     for found in read_as_the_parser(subject.file, subject.kernel, subject.callers):
+        if found.what == "value" and _is_never_run(subject, found.node):
+            continue
         unharmed = found.meant or (found.lost is not None and _is_never_run(subject, found.lost))
         said, help_ = _CODES.get(found.what, "TL732"), _HELP.get(found.what, "")
         yield Finding(said, found.node, found.message, as_it_stands="warning" if unharmed else None, help=help_)
