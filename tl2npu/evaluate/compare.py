@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from tl2npu.checks.subject import Subject
-from tl2npu.evaluate import inputs, sizes
+from tl2npu.evaluate import fitting, inputs, sizes
+from tl2npu.evaluate.host import Unfit
 from tl2npu.evaluate.launch import Launch
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import NotChecked, Tile
@@ -23,11 +24,15 @@ _FAILS = (ArithmeticError, ValueError, TypeError, IndexError, KeyError, Attribut
 
 @dataclass(frozen=True)
 class Outcome:
-    """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ."""
+    """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ.
+
+    ``unfit``: the factory does not take the sizes.
+    """
 
     equal: bool | None
     why: str = ""
     sizes: Mapping[str, object] | None = None
+    unfit: bool = False
 
     @property
     def shown_sizes(self) -> str:
@@ -41,17 +46,24 @@ def compared(old: Subject, new: Subject) -> Outcome:
     A difference at sizes that no call gives counts if there is one at those of a call, or no call gives any. Switches
     that a Python ``if`` of the kernel asks for have their other value in a second run.
     """
-    first, *given = sizes.choose(old.file, old.located, old.kernel)
-    outcome = _drawn(old, new, first)
+    *small, called = sizes.choose(old.file, old.located, old.kernel)
+    outcome = Outcome(None)
+    for chosen in small:
+        outcome = _drawn(old, new, chosen)
+        if outcome.equal or outcome.unfit:
+            break
+    if outcome.unfit:
+        chosen = fitting.fitted(old.file, old.located, chosen) or chosen
+        outcome = _drawn(old, new, chosen)
     if outcome.equal is None:
-        larger, *_ = sizes.choose(old.file, old.located, old.kernel, larger=True)
-        outcome = _drawn(old, new, larger) if larger != first else outcome
-    unfit = outcome.equal is None and outcome.why.endswith("at these sizes")
-    for called in given if unfit or outcome.equal is False else ():
+        larger = sizes.choose(old.file, old.located, old.kernel, larger=True)[-2]
+        outcome = _drawn(old, new, larger) if larger not in small else outcome
+    if called is not None and (outcome.unfit or outcome.equal is False):
+        differs = outcome.equal is False
         outcome = _drawn(old, new, called)
-        if outcome.equal is None and not unfit:
+        if outcome.equal is None and differs:
             return Outcome(None, f"they differ at small sizes, and at those of a call {outcome.why}")
-    switched = sizes.switched(old.kernel, first)
+    switched = sizes.switched(old.kernel, chosen)
     if outcome.equal and switched is not None:
         other = _drawn(old, new, switched)
         return other if other.equal is False else outcome
@@ -93,7 +105,7 @@ def _at(old: Subject, new: Subject, chosen: Sizes, attempt: int) -> Outcome:
                 if _verdict(before, again, drawn, chosen).equal is False:
                     raise NotChecked("its blocks store different values in one place")
     except NotChecked as missing:
-        return Outcome(None, f"{label}: {missing}", chosen.bound)
+        return Outcome(None, f"{label}: {missing}", chosen.bound, isinstance(missing, Unfit))
     except _FAILS as error:
         return Outcome(None, f"{label}: {type(error).__name__} {error}", chosen.bound)
     return found

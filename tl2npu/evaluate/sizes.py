@@ -52,8 +52,9 @@ class Sizes:
     given: bool
 
 
-def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = False) -> list[Sizes]:
-    """Sizes to evaluate a kernel at, the first with few blocks; then those of a call, if there is one.
+def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = False) -> list[Sizes | None]:
+    """Sizes to evaluate a kernel at: with smaller tiles, if they are large, with few blocks, and those of a call, None
+    where no call gives all sizes.
 
     ``larger``: tiles have more rows than defaults such as ``groups=1`` give them, where nothing calls the factory.
     """
@@ -62,7 +63,7 @@ def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = F
     bound |= {name: value for name, value in caller.bound.items() if isinstance(value, _PLAIN)}
     is_called = located.factory is None or caller.node is not located.factory.node
     choice = _Choice(file, located, kernel, caller)
-    counted = choice.in_tensors | choice.in_tiles | {name for value in choice.integers for name in value.names}
+    counted = choice.counted
     needed = {name for name in _needed(file, located, counted) if bound.get(name) is None}
     needed |= (caller.bound.keys() - bound.keys()) & counted  # given, but not known
     if larger and not is_called:
@@ -78,10 +79,10 @@ def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = F
     small = {name: value for name in free if (value := choice.smaller(name, {**caller.values, **guessed})) is not None}
     small = choice.with_turns(small, {**caller.values, **guessed})
     late = {text: choice.late(name, {**caller.values, **guessed}) for name, text in symbols.items()}
-    found = [Sizes({**bound, **guessed, **small}, late, False)]
-    if not guessed and not symbols:
-        found.append(Sizes(bound, {}, True))
-    return found
+    chosen = Sizes({**bound, **guessed, **small}, late, False)
+    called = None if guessed or symbols else Sizes(bound, {}, True)
+    scaled = choice.scaled(chosen, symbols)
+    return [chosen, called] if scaled is None else [scaled, chosen, called]
 
 
 def switched(kernel: Kernel, chosen: Sizes) -> Sizes | None:
@@ -156,6 +157,7 @@ class _Choice:
         self.in_grid = frozenset(n for extent in grid for n in extent.names) - divisors
         self.rows = frozenset(n for b in buffers if b.memory is Memory.GM for s in b.shape[-1:] for n in s.names)
         self.integers = list(self._integers())
+        self.counted = self.in_tensors | self.in_tiles | {name for value in self.integers for name in value.names}
 
     def _integers(self) -> Iterator[Sym]:
         for buffer in self.kernel.buffers.values():
@@ -235,6 +237,18 @@ class _Choice:
                     grown = small[name] + period * max(1, small[name] // period)
                     small[name] = grown if name not in self.caller.values else min(grown, max(known[name], small[name]))
         return small
+
+    def scaled(self, chosen: Sizes, symbols: Mapping[str, str]) -> Sizes | None:
+        """Tiles, and tensors with them, that are smaller by one factor; None where they are small."""
+        sized = {n: v for n, v in chosen.bound.items() if type(v) is int and v >= 2 * _TILE and n in self.counted}
+        late = {text: chosen.symbols[text] for name, text in symbols.items() if name in self.counted}
+        smallest = min((*sized.values(), *(v for v in late.values() if v >= 2 * _TILE)), default=0)
+        factor = 1 << (smallest // _TILE).bit_length() - 1 if smallest else 1
+        if factor == 1 or not any(name in self.in_tiles and value > 2 * _TILE for name, value in sized.items()):
+            return None
+        bound = {name: value // factor for name, value in sized.items()}
+        symbols = {text: value // factor if value >= 2 * _TILE else value for text, value in late.items()}
+        return Sizes({**chosen.bound, **bound}, {**chosen.symbols, **symbols}, False)
 
     def _parts(self, name: str, known: Mapping[str, int]) -> Iterator[int]:
         """Extents of parts that copies take along an axis of this size."""
