@@ -63,7 +63,7 @@ def _values(name: str, bound: Mapping[str, object]) -> list[object]:
     if isinstance(given, bool) or not isinstance(given, int):
         return [not given] if isinstance(given, bool) else []
     others = sorted({value for value in bound.values() if type(value) is int})
-    return [value for value in (*(given * by for by in _FACTORS), *others, *_PLAIN) if value != given]
+    return [value for value in (*(given * by for by in _FACTORS), *others, *_PLAIN) if value not in (given, 0)]
 
 
 def _parameters(file: FileKernels, located: Located, test: cst.BaseExpression) -> set[str]:

@@ -17,7 +17,7 @@ from tl2npu.kernel.model import Copy, Kernel, Loop, Memory
 from tl2npu.kernel.symbolic import Div, Mod, Sym, var
 from tl2npu.kernel.variables import integers
 from tl2npu.source.literals import text_of
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import mentioned, nodes_of
 
 _LARGEST_PERIOD = 4096
 _MOST_DOUBLINGS = 3
@@ -156,6 +156,11 @@ class _Choice:
         divisors = {name for atom in parts for name in atom.den.names}
         self.in_grid = frozenset(n for extent in grid for n in extent.names) - divisors
         self.rows = frozenset(n for b in buffers if b.memory is Memory.GM for s in b.shape[-1:] for n in s.names)
+        loops = [stmt for stmt in kernel.walk() if isinstance(stmt, Loop) and stmt.kind != "parallel"]
+        self.turns = [item.extent for loop in loops for item in loop.ranges]
+        threads = kernel.launch.threads if kernel.launch is not None else None
+        fixed = divisors | (mentioned(threads.node) if threads is not None else set())
+        self.in_loops = frozenset(name for extent in self.turns for name in extent.names) - fixed
         self.integers = list(self._integers())
         self.counted = self.in_tensors | self.in_tiles | {name for value in self.integers for name in value.names}
 
@@ -194,7 +199,7 @@ class _Choice:
         """The smallest size with the tails of the given one and two blocks; None where the size stays."""
         given, period = values.get(name), self.period(name, values)
         guessed = name not in self.caller.values
-        if name not in self.in_tensors | self.in_grid or name in self.in_tiles or not isinstance(given, int):
+        if name not in self.in_tensors | self.in_grid | self.in_loops or name in self.in_tiles or type(given) is not int:
             return None
         if period > _LARGEST_PERIOD or (1 < given <= _FEW and not guessed):
             return None
@@ -221,14 +226,8 @@ class _Choice:
     def with_turns(self, small: dict[str, int], values: Mapping[str, object]) -> dict[str, int]:
         """The sizes, larger where a loop in order would turn once only and more often with those that are given."""
         known = {name: value for name, value in values.items() if isinstance(value, int)}
-        extents = [
-            item.extent
-            for stmt in self.kernel.walk()
-            if isinstance(stmt, Loop) and stmt.kind != "parallel"
-            for item in stmt.ranges
-        ]
         small = dict(small)
-        for extent in extents:
+        for extent in self.turns:
             for _ in range(_MOST_DOUBLINGS):
                 if extent.evaluate({**known, **small}) != 1 or extent.evaluate(known) == 1:
                     break
