@@ -199,7 +199,7 @@ class _Choice:
         """The smallest size with the tails of the given one and two blocks; None where the size stays."""
         given, period = values.get(name), self.period(name, values)
         guessed = name not in self.caller.values
-        if name not in self.in_tensors | self.in_grid | self.in_loops or name in self.in_tiles or type(given) is not int:
+        if name not in (self.in_tensors | self.in_grid | self.in_loops) - self.in_tiles or type(given) is not int:
             return None
         if period > _LARGEST_PERIOD or (1 < given <= _FEW and not guessed):
             return None
@@ -243,7 +243,7 @@ class _Choice:
         late = {text: chosen.symbols[text] for name, text in symbols.items() if name in self.counted}
         smallest = min((*sized.values(), *(v for v in late.values() if v >= 2 * _TILE)), default=0)
         factor = 1 << (smallest // _TILE).bit_length() - 1 if smallest else 1
-        if factor == 1 or not any(name in self.in_tiles and value > 2 * _TILE for name, value in sized.items()):
+        if factor == 1:
             return None
         bound = {name: value // factor for name, value in sized.items()}
         symbols = {text: value // factor if value >= 2 * _TILE else value for text, value in late.items()}
