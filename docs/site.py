@@ -24,6 +24,7 @@ ABOVE = {
 """Pages outside of ``docs``, and their names on the site."""
 
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+_FENCE = re.compile(r"^(`{3,}|~{3,})([\w-]*)[^\n]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
 
 
 def build(target: Path) -> None:
@@ -45,8 +46,7 @@ def build(target: Path) -> None:
 
 def _rule_page(rule: Rule) -> str:
     facts = f"{rule.group} · {rule.severity} · {rule.safety} · since {rule.since}"
-    text = re.sub(r"^```(python|diff) \w+", r"```\1", rule.text.strip(), flags=re.MULTILINE)
-    return f"# {rule.code} {rule.name}\n\n{facts}\n\n{text}\n"
+    return f"# {rule.code} {rule.name}\n\n{facts}\n\n{rule.text.strip()}\n"
 
 
 def _place(path: Path) -> str | None:
@@ -60,7 +60,10 @@ def _place(path: Path) -> str | None:
 
 
 def _linked(source: Path, text: str, page: str) -> str:
-    """A text with its links as they are on the site; what is not there is named without one."""
+    """A text with its links as they are on the site; what is not there is named without one.
+
+    Source stays as it is, but for the second word of a fence (`python before`), which is for our tests only.
+    """
 
     def link(match: re.Match[str]) -> str:
         label, target, anchor = match.group(1), match.group(2), match.group(3) or ""
@@ -72,7 +75,13 @@ def _linked(source: Path, text: str, page: str) -> str:
         up = "../" * page.count("/")
         return f"[{label}]({up}{place}{anchor})"
 
-    return _LINK.sub(link, text)
+    done, at = "", 0
+    for fence in _FENCE.finditer(text):
+        head = fence.group(1) + fence.group(2)
+        inside = fence.group().partition("\n")[2]
+        done += f"{_LINK.sub(link, text[at : fence.start()])}{head}\n{inside}"
+        at = fence.end()
+    return done + _LINK.sub(link, text[at:])
 
 
 def _write(path: Path, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import os
 import pickle
 import runpy
@@ -147,6 +148,7 @@ class Copy:
             code = 1
             try:
                 os.setsid()
+                faulthandler.disable()  # pytest's writes to the real standard error, also of children that are to die
                 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
                 os.dup2(stdout.fileno(), 1)
                 os.dup2(stderr.fileno(), 2)

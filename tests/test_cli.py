@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from click.testing import CliRunner, Result
 from tests.test_counts import TRITON as TWICE
 from tl2npu import __version__, migration
 from tl2npu.cli import cli, main
+from tl2npu.cli.groups import GROUPS
+from tl2npu.cli.output import patch_color
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.text import SourceError
@@ -94,6 +97,19 @@ def test_diff_is_all_of_stdout_and_changes_no_file() -> None:
     )
     assert done.stderr.endswith("1 file would change; 1 kernel: 1 migrated\n")
     assert path.read_text() == KERNEL
+
+
+def test_a_patch_is_coloured_for_eyes_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FORCE_COLOR, as CI sets it, must not get into a file that `git apply` reads."""
+    file()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in call("migrate", "--diff", "k.py").stdout
+    assert "\x1b[31m-old\x1b[m\n" in call("migrate", "--diff", "--color", "always", "k.py").stdout
+    monkeypatch.setattr("sys.stdout", SimpleNamespace(isatty=lambda: True))
+    assert patch_color("auto")
+    assert not patch_color("never")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not patch_color("auto")
 
 
 @pytest.mark.parametrize(
@@ -306,7 +322,7 @@ def verdicts(name: str, *options: str) -> tuple[str, list[str], int, list[str], 
     word = f"{kernel['disposition']} with errors" if errors else kernel["disposition"]
     assert f"{name}:{kernel['line']} {kernel['name']}: {word} -> " in done.stdout
     assert f"1 kernel: 1 {word}\n" in done.stdout
-    assert f"</span> {word}</span></td>" in Path("m.html").read_text()
+    assert f"</span> {word}</span>" in Path("m.html").read_text()
     return word, errors, done.exit_code, wrong, checked.exit_code
 
 
@@ -383,8 +399,8 @@ def test_check_command() -> None:
     done = call("check", "bad.py")
     assert done.exit_code == 1
     assert done.stdout == (
-        "  bad.py:2:1 error TL801 memory-capacity: full\n"
-        "    2 | # prim_func\n      | ^^^^^^^^^^^\n"
+        "bad.py:2:1 error TL801 memory-capacity: full\n"
+        "  2 | # prim_func\n    | ^^^^^^^^^^^\n"
         "1 error, 0 warnings; 0 kernels in 1 file\n"
     )
     assert call("check", "fine.py").exit_code == 0
@@ -554,3 +570,21 @@ def test_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.stdout.count("would change") == 3
     assert call("migrate", "-", "--watch").exit_code == 2
     assert call("migrate", "a.py", "--watch", "-o", "x").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["migrate", "check", "verify"])
+def test_the_help_is_in_groups(name: str) -> None:
+    """Every option once, in no list that is longer than a screen, and no name in the table that nothing has."""
+    shown = call(name, "--help").stdout
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    options = [one.opts[-1] for one in command.params if isinstance(one, click.Option)]
+    lists = shown[min(shown.index(f"\n{title}:\n") for title in GROUPS if f"\n{title}:\n" in shown) :]
+    listed = re.findall(r"^  (?:-\w, )?(?:--size, )?(--[\w-]+)", lists, flags=re.M)
+    assert sorted(listed) == sorted([*options, "--help"])
+    groups = [shown[shown.index(f"\n{title}:\n") :].split("\n\n")[0] for title in GROUPS if f"\n{title}:\n" in shown]
+    assert len(groups) >= 4
+    assert max(text.count("\n  -") for text in groups) <= 15
+    commands = [cli.get_command(click.Context(cli), other) for other in ("migrate", "check", "verify")]
+    known = {parameter.name for one in commands if one is not None for parameter in one.params}
+    assert {word for words in GROUPS.values() for word in words.split()} - known == {"help"}

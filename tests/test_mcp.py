@@ -71,6 +71,7 @@ def test_a_kernel_is_migrated_checked_verified_and_explained(project: Path) -> N
             ("migrate", {"path": "k.py", "threads": "1"}),
             ("check", {"path": "k.py"}),
             ("verify", {"old": "k.py", "calls": ["scale(rows=64)"]}),
+            ("verify", {"old": "k.py", "calls": "scale(rows=64)"}),
             ("explain", {"code": "TL848"}),
             ("explain", {"code": "507015"}),
         ]
@@ -79,7 +80,7 @@ def test_a_kernel_is_migrated_checked_verified_and_explained(project: Path) -> N
         return [answer(result) for result in results]
 
     before = (project / "k.py").read_text()
-    migrated, narrow, checked, verified, explained, error = talk(project, ask)
+    migrated, narrow, checked, verified, alone, explained, error = talk(project, ask)
     assert "+        with T.Kernel(rows // 32, threads=2, is_npu=True) as (cid):" in migrated
     assert "k.py:16 scale.main: migrated -> developer" in migrated
     patch = migrated[: migrated.index("k.py:16 ")]
@@ -88,6 +89,7 @@ def test_a_kernel_is_migrated_checked_verified_and_explained(project: Path) -> N
     assert "threads=1" in narrow
     assert "1 kernel" in checked
     assert verified.split("\n")[-2].startswith("verified: the migration of ")
+    assert alone == verified
     assert explained.startswith("TL848 ")
     assert error.startswith("symptom: 507015 ")
     assert (project / "k.py").read_text() == before
@@ -103,7 +105,10 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("verify", {"old": "k.py", "calls": ["scale"]}, "is not a call"),
     ("verify", {"old": "k.py", "timeout": -1.0}, "--verify-timeout: must be a number of seconds above 0"),
     ("explain", {"code": "TL999"}, "no rule 'TL999'"),
-    ("migrate", {"path": "k.py", "threads": "3"}, "threads"),
+    ("verify", {"old": "k.py", "calls": "scale"}, "--args 'scale' is not a call of a factory"),
+    ("verify", {"old": "k.py", "calls": 7}, "verify: `calls`: Input should be a valid "),
+    ("migrate", {"path": "k.py", "threads": "3"}, "migrate: `threads`: Input should be 'auto', '1' or '2'"),
+    ("check", {}, "check: `path`: Field required"),
 ]
 
 
@@ -115,6 +120,7 @@ def test_bad_input_is_an_error_that_can_be_read(project: Path) -> None:
     for result, (tool, given, said) in zip(talk(project, ask), BAD, strict=True):
         assert result.is_error, (tool, given)
         assert said in answer(result)
+        assert "\n" not in answer(result)
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:

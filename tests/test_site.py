@@ -73,13 +73,52 @@ def test_links_lead_to_pages(site: Path) -> None:
     assert found > 300  # the index of the rules alone has as many
 
 
+def test_source_stays_source(site: Path, tmp_path: Path) -> None:
+    """Fences have the language only, as builders know no second word, and nothing in them is taken for a link."""
+    fences = 0
+    for path in site.rglob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        for line in re.findall(r"^```(.+)$", text, flags=re.M):
+            fences += 1
+            assert re.fullmatch(r"[\w-]+", line), f"{path.name}: ```{line}"
+    assert fences > 300
+    page = ROOT / "docs" / "triton.md"
+    text = "```python before\nkernel[grid](x)\n```\n[one](no.md) [two](triton.md)\n````\n```\n[a](b)\n````\n[b](c)\n"
+    assert script("site")._linked(page, text, "triton.md") == (
+        "```python\nkernel[grid](x)\n```\none [two](triton.md)\n````\n```\n[a](b)\n````\nb\n"
+    )
+
+
+def test_anchors_are_those_of_github_and_of_the_site(site: Path) -> None:
+    """Both make a heading small and join its words, but only the site joins what signs leave."""
+
+    def slugs(path: Path) -> set[str]:
+        text = re.sub(r"^(`{3,}).*?^\1$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+        found = set()
+        for title in re.findall(r"^#+ (.+)$", text, flags=re.M):
+            words = re.sub(r"[^\w\s-]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title)).strip().lower()
+            ours, theirs = words.replace(" ", "-"), re.sub(r"[\s-]+", "-", words)
+            found |= {ours} if ours == theirs else set()
+        return found
+
+    known = {path: slugs(path) for path in site.rglob("*.md")}
+    found = 0
+    for path in known:
+        for target, anchor in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", path.read_text(encoding="utf-8")):
+            found += 1
+            assert anchor in known[(path.parent / target).resolve() if target else path], f"{path.name}: {anchor}"
+    assert found > 40
+
+
 def test_it_can_be_built(site: Path, tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     settings |= {"docs_dir": str(site), "site_dir": str(tmp_path / "html")}
     (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", str(tmp_path / "mkdocs.yml")]
-    subprocess.run(command, check=True)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(tmp_path / "mkdocs.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # --quiet would count no warnings
+    assert done.returncode == 0, done.stderr
+    assert "does not contain an anchor" not in done.stderr
     assert (tmp_path / "html" / "rules" / "tool" / "TL904-unused-suppression" / "index.html").is_file()
 
 

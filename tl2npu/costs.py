@@ -97,6 +97,11 @@ class Sides:
     new: Estimate | None
 
     @property
+    def kernel(self) -> str:
+        """Its name."""
+        return next(side.kernel for side in (self.new, self.old) if side is not None)
+
+    @property
     def ratio(self) -> float | None:
         """The new time over the old one; None without both."""
         return None if self.old is None or self.new is None else self.new.over(self.old)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from threading import Lock
-from typing import Literal
+from typing import Any, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -60,7 +60,11 @@ def server(root: Path) -> MCPServer:
         return _report(api.check(file, options=load_options(file, {})), "check")
 
     def verify(
-        old: str, new: str | None = None, calls: list[str] | None = None, shrink: bool = False, timeout: float = 0.0
+        old: str,
+        new: str | None = None,
+        calls: list[str] | str | None = None,
+        shrink: bool = False,
+        timeout: float = 0.0,
     ) -> str:
         """EXECUTES the code of the files, with the rights of this server. Runs the kernels of `old` and `new` (without
         `new`: of the migration of `old`) on the same inputs, on a simulator, and compares every tensor. `calls`, as
@@ -74,7 +78,7 @@ def server(root: Path) -> MCPServer:
             shrink=shrink,
             check=options,
             fp8=options.fp8,
-            calls=tuple(map(parse_call, calls or ())),
+            calls=tuple(map(parse_call, [calls] if isinstance(calls, str) else calls or ())),
         )
         return verify_report.text(verify_files(first, None if new is None else _inside(top, new), settings, options))
 
@@ -89,11 +93,26 @@ def server(root: Path) -> MCPServer:
             raise
         return f"{rule.code} {rule.name} ({rule.group})\n\n{rule.text.strip()}\n"
 
-    made = MCPServer("tl2npu", version=__version__, instructions=_INSTRUCTIONS, log_level="ERROR")
+    made = _Server("tl2npu", version=__version__, instructions=_INSTRUCTIONS, log_level="ERROR")
     for tool in (migrate, check, verify, explain):
         hints = _EXECUTES if tool is verify else _READS
         made.tool(annotations=hints, structured_output=False)(_one_at_a_time(tool))
     return made
+
+
+class _Server(MCPServer):
+    """The SDK's, which answers arguments of a wrong type with several lines of its validator, with a line in place."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """As the SDK does it."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            wrong = getattr(error.__cause__, "errors", None)
+            if wrong is None:
+                raise
+            told = dict.fromkeys(f"`{item['loc'][0]}`: {item['msg']}" for item in wrong() if item["loc"])
+            raise ToolError(f"{name}: {'; '.join(told)}") from None
 
 
 def _one_at_a_time(tool: Callable[..., str]) -> Callable[..., str]:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol
 from tl2npu.project import Outcome, Task
 from tl2npu.results import FileResult, Skipped
 from tl2npu.source.broken import discard
-from tl2npu.source.diff import unified_diff
+from tl2npu.source.diff import coloured, unified_diff
 from tl2npu.source.inplace import InPlace, WriteError, repository_root, write_file
 from tl2npu.source.text import SourceError, SourceText
 
@@ -172,12 +172,16 @@ class ToFiles:
 
 
 class ToPatch:
-    """Writes a patch that ``git apply`` takes at the root of the repository, else in the working directory."""
+    """Writes a patch that ``git apply`` takes at the root of the repository, else in the working directory.
+
+    ``color``: for eyes, as a terminal shows it.
+    """
 
     whole = False
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: BinaryIO, color: bool = False) -> None:
         self._stream = _Stream(stream)
+        self._color = color
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None:
         """Append the change of the file."""
@@ -185,7 +189,8 @@ class ToPatch:
             return
         target = beside(outcome)
         before = old if target is None else target.read_bytes() if target.exists() else None
-        self._stream.write(unified_diff(before, new, _patch_path(target or outcome.found.path)))
+        patch = unified_diff(before, new, _patch_path(target or outcome.found.path))
+        self._stream.write(coloured(patch) if self._color else patch)
 
 
 class ToStream:

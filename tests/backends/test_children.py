@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import python
 from tl2npu.backends.children import Ended, run_child
 from tl2npu.cpu_time import used_up
 
@@ -201,3 +202,10 @@ def test_a_busy_machine_does_not_keep_a_kernel_for_ever(tmp_path: Path) -> None:
 )
 def test_when_a_budget_of_60_seconds_is_used_up(wall: float, cpu: float, over: bool) -> None:
     assert used_up(60.0, wall, cpu) is over
+
+
+def test_a_copy_of_this_process_dies_in_silence(tmp_path: Path) -> None:
+    """``faulthandler`` of pytest would print "Fatal Python error" and a traceback out of a test that passes."""
+    text = "import faulthandler, os; print(faulthandler.is_enabled(), flush=True); os.abort()"
+    done = python("-c", text, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (-6, "False\n")

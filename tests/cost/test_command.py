@@ -45,10 +45,25 @@ def test_tiles_that_are_too_large_come_last(tmp_path: Path) -> None:
     assert output.index("bm=64") < output.index("bm=256") < output.index("does not fit")
 
 
+def test_a_call_a_directory_and_one_kernel(tmp_path: Path) -> None:
+    """`--args` goes before the calls of the file; of a directory only files with kernels are shown."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "gemm.py").write_text(GEMM.format(sizes="64, 64, 64, 64, 64, 64"))
+    (tmp_path / "plain.py").write_text("x = 1\n")
+    code, output = run(str(tmp_path), "--args", "matmul(1024, 1024, 1024, 128, 256, 128)", "--kernel", "matmul")
+    assert code == 0
+    assert "bm=128" in output
+    assert "bm=64" not in output
+    assert "plain.py" not in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--size", "N"], "`N` is not NAME=INTEGER"),
+        (["--size", "N"], "--size 'N': write it as NAME=VALUE"),
+        (["--size", "N=x"], "--size N=x: the size must be a positive number"),
+        (["--args", "f"], "--args 'f' is not a call of a factory"),
+        (["--kernel", "nosuch"], "no kernel is called 'nosuch'"),
         (["--device", "A5"], "nothing public says how fast the pipes of A5 are"),
     ],
 )

@@ -14,9 +14,10 @@ from tests.lsp.client import ROOT, Client
 from tests.lsp.test_edits import applied
 from tests.lsp.test_look import DONE, GEMM, two
 from tl2npu.lsp.edits import Edit, Position
-from tl2npu.lsp.look import look, migrate_one
+from tl2npu.lsp.look import View, look, migrate_one
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
+from tl2npu.results import Diagnostic
 
 RESOLVES = {"textDocument": {"codeAction": {"dataSupport": True, "resolveSupport": {"properties": ["edit"]}}}}
 VERSIONED = {"workspace": {"workspaceEdit": {"documentChanges": True}}}
@@ -162,3 +163,14 @@ def test_without_the_extra(tmp_path: Path) -> None:
     assert "tl2npu lsp needs " in done.stderr
     assert "pip install 'tl2npu[lsp]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_may_go_wrong_is_a_warning() -> None:
+    """Tiles that may not fit (TL801) were shown as information, beside an offer to migrate the kernel."""
+    pytest.importorskip("lsprotocol")
+    from tl2npu.lsp.protocol import diagnostics
+
+    items = tuple(Diagnostic("TL801", "memory-capacity", level, 1, "x") for level in ("error", "warning", "info"))
+    found = diagnostics(View(obstacles=items), "x = 1\n", "utf-16")
+    assert [int(item.severity) for item in found] == [2, 2, 4]
+    assert [int(item.severity) for item in diagnostics(View(faults=items), "x = 1\n", "utf-16")] == [1, 2, 3]

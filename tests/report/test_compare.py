@@ -90,6 +90,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         (("--compare", "A2,A2"), "two devices or more"),
         (("--compare", "A2,B1"), "no device 'B1'"),
         (("--compare", "A2,A5", "--format", "html"), "text or JSON"),
+        (("--compare", "A2,A5", "--report", "x.html"), "writes text or .json, not html"),
     ],
 )
 def test_what_cannot_be_compared(tmp_path: Path, options: tuple[str, ...], said: str) -> None:

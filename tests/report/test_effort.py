@@ -50,12 +50,7 @@ def test_what_the_npu_does_not_have_is_a_redesign() -> None:
 
 def test_levels_and_durations() -> None:
     assert [Effort(m).level for m in (0, 1, 15, 16, 60, 61)] == ["none", "low", "low", "medium", "medium", "high"]
-    assert [duration(m) for m in (0, 59, 60, 65, 599, 600, 6000)] == [
-        "0 min",
-        "59 min",
-        "1 h",
-        "1 h 05 min",
-        "9 h 59 min",
-        "10 h",
-        "100 h",
+    assert [duration(m) for m in (0, 1, 15, 16, 60, 61, 240, 241, 720, 721, 2400, 2401, 14400, 14401)] == [
+        *("none", "minutes", "minutes", "an hour", "an hour", "a few hours", "a few hours", "a day", "a day"),
+        *("days", "days", "weeks", "weeks", "months"),
     ]

@@ -81,7 +81,7 @@ def test_summaries() -> None:
     )
     checked = FileResult("k.py", kernels=(kernel("a", 1),), diagnostics=(finding(1, "a"), finding(2, "a", "warning")))
     lines = text([checked], replace(RUN, task="check")).split("\n")
-    assert lines[0].startswith("  k.py:1:3")
+    assert lines[0].startswith("k.py:1:3")
     assert lines[-2] == "1 error, 1 warning; 1 kernel in 1 file"
 
 

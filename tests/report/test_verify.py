@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 from tests.in_process import copied
 from tests.verify.support import SCRIPT, by_calls, by_script
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
+from tl2npu.report import verify
 from tl2npu.report.verify import text
 from tl2npu.verified import VerifyResult
 
@@ -64,3 +66,17 @@ def test_what_could_not_be_compared_is_not_counted() -> None:
     assert not result.ok
     assert all(launch.max_error is None for launch in result.comparisons)
     assert last_line(result).endswith("0 of 1 kernel agrees, 0 launches compared")
+
+
+def test_words_stay_whole_in_a_terminal() -> None:
+    """Rows of 40 columns, colours not counted; without a width a line is a line."""
+    line = f"  k.py:3 f: {click.style('verified', fg='green')} on the simulator: 1 launch, largest difference 6.1e-05"
+    rows = verify._rows(line, 40)
+    assert [click.unstyle(row) for row in rows] == [
+        "  k.py:3 f: verified on the simulator: 1",
+        "    launch, largest difference 6.1e-05",
+    ]
+    assert verify._rows(line, None) == [line]
+    assert verify._rows("x" * 50 + " y", 40) == ["x" * 50, "  y"]
+    assert verify._rows("    " + "x" * 50, 40) == ["    " + "x" * 50]
+    assert verify._rows("", 40) == [""]

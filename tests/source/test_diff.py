@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tl2npu.source.diff import unified_diff
+from tl2npu.source.diff import coloured, unified_diff
 
 
 def git_applies(directory: Path, patch: bytes) -> None:
@@ -83,3 +83,11 @@ def test_any_change_applies(work_tree: Path, old: str, new: str) -> None:
     if old != new:
         git_applies(work_tree, unified_diff(old.encode(), new.encode(), "x.py"))
     assert (work_tree / "x.py").read_bytes() == new.encode()
+
+
+def test_colours_are_those_of_git() -> None:
+    patch = unified_diff(b"a\n-- b\n", b"a\n++ c\n", "x.py")
+    assert coloured(patch) == (
+        b"\x1b[1mdiff --git a/x.py b/x.py\x1b[m\n\x1b[1m--- a/x.py\x1b[m\n\x1b[1m+++ b/x.py\x1b[m\n"
+        b"\x1b[36m@@ -1,2 +1,2 @@\x1b[m\n a\n\x1b[31m--- b\x1b[m\n\x1b[32m+++ c\x1b[m\n"
+    )

@@ -51,11 +51,11 @@ def test_quotes_and_magic_commas_follow_the_configuration(tmp_path: Path) -> Non
     assert relayout("x = 'a'\n", "f('b',)\n", path) == "f('b')\n"
 
 
-def test_crlf_stays(tmp_path: Path) -> None:
+def test_line_ends_stay(tmp_path: Path) -> None:
     path = at(tmp_path, "")
     assert relayout("x = 1\r\n", "f( 1 )\r\n", path) == "f(1)\r\n"
     for mixed in ("x = 1\r\ny = 1\n", "x = 1\ry = 2\n"):
-        assert relayout(mixed, mixed + "f( 1 )\n", path) == mixed + "f( 1 )\n"
+        assert relayout(mixed, mixed + "f( 1 )\n", path) == mixed + "f(1)\n"
 
 
 @pytest.mark.parametrize("project", ["[tool.black]\ntarget-version = ['py99']\n", "not toml"])

@@ -41,6 +41,7 @@ def test_a_call() -> None:
         "shape": (1, 2),
         "flag": None,
     }
+    assert str(parse_call("f(256, 'a', N=-1)")) == "f(256, 'a', N=-1)"  # as it was typed
 
 
 @pytest.mark.parametrize("text", ["matmul", "matmul(", "a.b(c=1)", "f(x=y)", "f(**{})", "1", "f(x=__import__('os'))"])
@@ -74,7 +75,7 @@ def test_assignments() -> None:
         with pytest.raises(UsageError, match="NAME=VALUE"):
             parse_assignments([text], "--input")
     for text in ("M=0", "M=x", "M=-3"):
-        with pytest.raises(UsageError, match="--symbol"):
+        with pytest.raises(UsageError, match="--size"):
             parse_symbols([text])
 
 

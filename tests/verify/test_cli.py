@@ -212,6 +212,8 @@ def test_what_there_is_nothing_of_is_said(folder: Path) -> None:
         (("missing.py",), "does not exist"),
         (("old.py", "--args", "scael(rows=64)"), "there is no factory 'scael', did you mean 'scale'?"),
         (("old.py", "--args", "scael(rows=64)", "--backend", "compile"), "no factory 'scael', did you mean 'scale'?"),
+        (("old.py", "--args", "nosuch(256, M=1)"), "nosuch(256, M=1): there is no factory 'nosuch'; the file has sca"),
+        (("old.py", "--report", "x.html"), "--report x.html: this command writes text or .json, not html"),
         (("old.py", "new.py", "--args", "scale(row=64)"), "scale does not take these arguments"),
         (("old.py", "--case", "case.toml"), "there is no factory 'scael', did you mean 'scale'?"),
     ],
@@ -242,3 +244,21 @@ def test_migrate_verify(folder: Path) -> None:
 def test_help_says_that_code_is_executed(folder: Path) -> None:
     for command in ("run", "verify", "migrate"):
         assert "EXECUTE" in call(command, "--help", cwd=folder).stdout
+
+
+def test_the_verdict_on_one_kernel_of_two(folder: Path) -> None:
+    """One is wrong, the other is not: `--kernel` says on which the verdict is."""
+    other = SCALE.replace("scale", "other")
+    (folder / "two.py").write_text(HEAD + SCALE + other + MAIN + "    other(64)(x)\n")
+    new = migrate_text((folder / "two.py").read_text(), "two.py", Options()).new_text or ""
+    head, tail = new.split("def other")
+    (folder / "bad.py").write_text(head + "def other" + tail.replace("factor)", "factor + 1.0)"))
+    done = call("verify", "two.py", "bad.py", cwd=folder)
+    assert (done.returncode, "other.main: failed" in done.stdout) == (1, True)
+    done = call("verify", "two.py", "bad.py", "--kernel", "scale", cwd=folder)
+    assert (done.returncode, "other" in done.stdout.split("\n")[0]) == (0, False)
+    assert "1 of 1 kernel proved, 1 launch compared" in done.stdout
+    assert call("verify", "two.py", "bad.py", "--kernel", "two.py::other", cwd=folder).returncode == 1
+    done = call("verify", "two.py", "bad.py", "--kernel", "third", cwd=folder)
+    assert done.returncode == 2
+    assert "no kernel is called 'third'; the file has " in done.stderr

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tl2npu.cli.files import Request, request, run_files
-from tl2npu.cli.options import PATHS, common_options
+from tl2npu.cli.groups import Grouped
+from tl2npu.cli.options import PATHS, common_options, plain_style
 from tl2npu.cli.output import Wanted, condenser, print_report, report_options, run_of, say
 
 if TYPE_CHECKING:
     from tl2npu.options import CodeGenerator
 
 
-@click.command(short_help="Say what is wrong with kernels for an NPU.")
+@click.command(cls=Grouped, short_help="Say what is wrong with kernels for an NPU.")
 @PATHS
 @click.option(
     "--target",
@@ -75,6 +76,7 @@ def _compare(names: str, asked: Request, wanted: Wanted) -> int:
         raise click.UsageError("--compare does not go with standard input")
     if wanted.style not in ("text", "json"):
         raise click.UsageError("--compare is printed as text or JSON")
+    styles = [plain_style("text", path) for path in wanted.files]
     entries, worst = {}, 0
     for device in devices:
         options = replace(asked.settings.options, device=device)
@@ -82,8 +84,7 @@ def _compare(names: str, asked: Request, wanted: Wanted) -> int:
         finished, code = run_files(one, "check", Nowhere(), condenser(wanted), would_change_counts=False)
         entries[device], worst = finished.entries, max(worst, code)
     found = compare(entries)
-    style = {".json": as_json}
     say((as_json if wanted.style == "json" else as_text)(found), None, False)
-    for path in wanted.files:
-        say(style.get(path.suffix, as_text)(found), path, False)
+    for path, style in zip(wanted.files, styles, strict=True):
+        say((as_json if style == "json" else as_text)(found), path, False)
     return 2 if worst > 1 or found.failed else int(bool(found.differing))

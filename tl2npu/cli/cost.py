@@ -7,27 +7,29 @@ from pathlib import Path
 
 import click
 
-from tl2npu.cli.options import STYLE
-
-
-def _size(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for item in given:
-        name, sign, value = item.partition("=")
-        if not sign or not name.isidentifier() or not value.isdigit():
-            raise click.BadParameter(f"`{item}` is not NAME=INTEGER")
-        found[name] = int(value)
-    return found
+from tl2npu.cli.options import CALLS, KERNEL, SIZE, STYLE
 
 
 @click.command(short_help="Estimate the time of kernels, old and new, pipe by pipe.")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.option("--size", "sizes", multiple=True, metavar="NAME=N", callback=_size, help="The value of a size; several.")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@CALLS
+@SIZE
+@KERNEL
 @click.option("--device", type=click.Choice(["A2", "A3", "A5"]), default="A2", show_default=True)
 @click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Cores of the device.  [default: 24]")
 @STYLE
-def cost(paths: tuple[Path, ...], sizes: dict[str, int], device: str, cores: int | None, style: str) -> None:
+def cost(
+    paths: tuple[Path, ...],
+    calls: tuple[str, ...],
+    symbols: tuple[str, ...],
+    kernels: tuple[str, ...],
+    device: str,
+    cores: int | None,
+    style: str,
+) -> None:
     """Estimate what the kernels in PATHS cost on an NPU, as they stand and as tl2npu would write them.
+
+    Of directories, the files that have kernels are shown.
 
     Cycles of each pipe for one block, what bounds it, how full the memories are. A model, not a measurement:
     `docs/cost.md` says what it agrees with, and what it leaves out. Exit codes: 0, 2 a file could not be used.
@@ -38,21 +40,45 @@ def cost(paths: tuple[Path, ...], sizes: dict[str, int], device: str, cores: int
     from tl2npu.report.cost import as_json, text
     from tl2npu.source.text import SourceError, read_source
     from tl2npu.source.tree import one_file
+    from tl2npu.verify.calls import parse_call, parse_symbols
+    from tl2npu.verify.settings import UsageError
 
+    try:
+        sizes = parse_symbols(symbols)
+        options = Options(device=device, calls=tuple(str(parse_call(text)) for text in calls), kernels=kernels)
+    except UsageError as error:
+        raise click.UsageError(str(error)) from None
     found, failed = [], False
-    for path in paths:
+    for path in _files(paths):
         try:
             with one_file():
-                made = sides(read_source(path).text, str(path), Options(device=device), sizes, cores)
+                made = sides(read_source(path).text, str(path), options, sizes, cores)
+            made = [one for one in made if options.selects(str(path), one.kernel)]
         except NoRates as error:
             raise click.UsageError(str(error)) from None
         except SourceError as error:
             click.echo(f"{path}: {error}", err=True)
             failed = True
             continue
+        if not made and (kernels or path not in paths):
+            continue
         found.append((str(path), made))
         if style == "text":
             click.echo(text(str(path), made), nl=False)
+    if kernels and not any(made for _, made in found):
+        raise click.UsageError(f"no kernel is called {kernels[0]!r}")
     if style == "json":
         click.echo(as_json(found), nl=False)
     sys.exit(2 if failed else 0)
+
+
+def _files(paths: tuple[Path, ...]) -> list[Path]:
+    """The paths, in place of directories their Python files, by the configuration that holds there."""
+    from tl2npu.cli.files import settings_of
+    from tl2npu.files import collect
+    from tl2npu.source.notebook import is_notebook
+
+    if not any(path.is_dir() for path in paths):
+        return list(paths)
+    found = collect(paths, settings_of(list(paths), {}).rules)
+    return [item.path for item in found if not (item.skipped or is_notebook(str(item.path)))]

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tl2npu.cli.files import Request, request, run_files
+from tl2npu.cli.groups import Grouped
 from tl2npu.cli.options import PATHS, backend_of, backend_options, common_options
-from tl2npu.cli.output import Wanted, condenser, print_report, report_options, run_of
+from tl2npu.cli.output import Wanted, condenser, patch_color, print_report, report_options, run_of
 
 if TYPE_CHECKING:
     from tl2npu.project import Task
     from tl2npu.sinks import Sink
 
 
-@click.command(short_help="Rewrite the kernels in files and directories.")
+@click.command(cls=Grouped, short_help="Rewrite the kernels in files and directories.")
 @PATHS
 @click.option("--diff", is_flag=True, help="Print a patch for `git apply`; change no file.")
 @click.option("--check", is_flag=True, help="Change no file; exit 1 if one would change.")
@@ -128,7 +129,7 @@ def migrate(
     task: Task = "verify" if verify else "migrate"
 
     def once(asked: Request) -> int:
-        sink = _sink(asked, diff, check, output)
+        sink = _sink(asked, diff, check, output, patch_color(wanted.color))
         condense = condenser(wanted, patched)
         if sink.whole:  # the result goes where -o or standard output says, and to no file beside
             condensed, condense = condense, lambda result: condensed(replace(result, beside=""))
@@ -153,12 +154,12 @@ def _printing(names: tuple[str, ...], everything: bool) -> AbstractContextManage
     return printing(frozenset() if everything else frozenset(names), sys.stderr.write)
 
 
-def _sink(asked: Request, diff: bool, check: bool, output: Path | None) -> Sink:
+def _sink(asked: Request, diff: bool, check: bool, output: Path | None, color: bool) -> Sink:
     from tl2npu.config import common_directory
     from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, ToStream
 
     if diff:
-        return ToPatch(sys.stdout.buffer)
+        return ToPatch(sys.stdout.buffer, color)
     if check:
         return Nowhere()
     if output is not None:

@@ -23,8 +23,29 @@ ARITHMETIC = click.option(
     show_default=True,
     help="Rounded like the element types, exact in a ring, or control flow and copies only.",
 )
+KERNEL = click.option(
+    "--kernel", "kernels", multiple=True, metavar="NAME", help="Only this kernel, also FILE::NAME. Repeatable."
+)
+CALLS = click.option(
+    "--args", "calls", multiple=True, metavar="CALL", help="This call: 'matmul(M=256, N=256, block=64)'. Repeatable."
+)
+SIZE = click.option(
+    "--size", "--symbol", "symbols", multiple=True, metavar="NAME=N", help="The value of a symbolic size. Repeatable."
+)
 STYLE = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-REPORT = click.option("--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there.")
+REPORT = click.option(
+    "--report", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there: .json, or text."
+)
+
+
+def plain_style(style: str, report: Path | None) -> str:
+    """``text`` or ``json``: what the ending of ``--report`` names, else ``style``. Other formats are a usage error."""
+    from tl2npu.report.formats import format_of
+
+    named = None if report is None else format_of(report)
+    if named not in (None, "text", "json"):
+        raise click.UsageError(f"--report {report}: this command writes text or .json, not {named}")
+    return named or style
 
 
 def common_options(command: Any) -> Any:
@@ -32,13 +53,7 @@ def common_options(command: Any) -> Any:
     for option in reversed(
         [
             click.option("--stdin-filename", type=click.Path(path_type=Path), help="The name of standard input."),
-            click.option(
-                "--kernel",
-                "kernels",
-                multiple=True,
-                metavar="NAME",
-                help="Only this kernel, also FILE::NAME. Repeatable.",
-            ),
+            KERNEL,
             click.option("--device", metavar="NAME", help="The device that the kernel is for (see `devices`)."),
             click.option("--ascend-version", metavar="YYYY-MM", help="The version of the Ascend compiler."),
             click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),

@@ -108,7 +108,7 @@ def write_report(report: Report, wanted: Wanted, *, explain: bool = False, patch
     targets = _targets(wanted)
     stream = sys.stderr if patched else sys.stdout
     color = wants_color(stream, wanted.color)
-    writer = TextReport(color=color, explain=explain, changes=not patched, width=_width(stream))
+    writer = TextReport(color=color, explain=explain, changes=not patched, width=width_of(stream))
     if wanted.quiet:
         for entry in report.entries:
             if entry.error is not None:
@@ -150,7 +150,12 @@ def wants_color(stream: IO[str], color: str = "auto") -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
-def _width(stream: IO[str]) -> int | None:
+def patch_color(color: str) -> bool:
+    """Is a patch coloured? Not by FORCE_COLOR where it goes to a file or to ``git apply``."""
+    return color == "always" or (sys.stdout.isatty() and wants_color(sys.stdout, color))
+
+
+def width_of(stream: IO[str]) -> int | None:
     """That of the terminal behind a stream, within reason; None where there is none."""
     if not stream.isatty():
         return None

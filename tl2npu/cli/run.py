@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from tl2npu.cli.options import ARITHMETIC, DEVICE, REPORT, STYLE, given
+from tl2npu.cli.options import ARITHMETIC, DEVICE, REPORT, STYLE, given, plain_style
 from tl2npu.cli.output import say
 
 
@@ -53,6 +53,7 @@ def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **
     from tl2npu.verify.script import run_file
     from tl2npu.verify.settings import Settings
 
+    style = plain_style(style, report)
     try:
         result = run_file(script, Settings(**given(settings), script_args=args))
     except SourceError as error:

@@ -10,23 +10,25 @@ from typing import Any
 import click
 
 from tl2npu.cli.files import settings_of as settings_at
-from tl2npu.cli.options import DEVICE, REPORT, STYLE, backend_of, backend_options
-from tl2npu.cli.output import say, wants_color
+from tl2npu.cli.groups import Grouped
+from tl2npu.cli.options import CALLS, DEVICE, KERNEL, REPORT, SIZE, STYLE, backend_of, backend_options, plain_style
+from tl2npu.cli.output import say, wants_color, width_of
 
 
-@click.command(short_help="EXECUTE old and new on the same inputs and compare.")
+@click.command(cls=Grouped, short_help="EXECUTE old and new on the same inputs and compare.")
 @click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.argument("new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
 @backend_options
-@click.option("--args", "calls", multiple=True, metavar="CALL", help="Run this call: 'matmul(M=256, N=256, block=64)'.")
+@CALLS
 @click.option(
     "--case", type=click.Path(path_type=Path, dir_okay=False), help="Run `factory` and `args` of a TOML file."
 )
+@KERNEL
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the inputs of calls.")
 @click.option(
     "--input", "inputs", multiple=True, metavar="NAME=EXPR", help="A tensor: an expression of np, rng, shape."
 )
-@click.option("--symbol", "symbols", multiple=True, metavar="NAME=N", help="A symbolic extent.  [default: 256]")
+@SIZE
 @click.option("--shrink", is_flag=True, help="Make the extents of calls smaller; several tiles remain.")
 @click.option("--script-args", metavar="TEXT", help="Arguments of the scripts, as a shell would split them.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="CPU time for each kernel.  [default: 120]")
@@ -48,7 +50,12 @@ from tl2npu.cli.output import say, wants_color
     show_default=True,
     help="Compare numbers within tolerances, or elements of a ring bit for bit.",
 )
-@click.option("--check/--no-check", default=True, help="Errors of `tl2npu check` fail new kernels.  [default: yes]")
+@click.option(
+    "--check/--no-check",
+    "check_new",
+    default=True,
+    help="Errors of `tl2npu check` fail new kernels.  [default: yes]",
+)
 @click.option(
     "--reference",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -83,6 +90,7 @@ def verify(
     tuned: tuple[str, ...],
     fp8: str | None,
     target: str | None,
+    kernels: tuple[str, ...],
     style: str,
     report: Path | None,
     **given: Any,
@@ -100,6 +108,7 @@ def verify(
     from tl2npu.verify.given import settings_of
     from tl2npu.verify.settings import UsageError
 
+    style = plain_style(style, report)
     backend = backend_of(given)
     chosen = {
         "threads": threads,
@@ -111,15 +120,17 @@ def verify(
         "device": given["device"],
     }
     options = settings_at([old], chosen).options
-    options = replace(options, backend=backend)
+    options = replace(options, backend=backend, kernels=kernels)
     try:
-        result = verify_files(old, new, settings_of({**given, "table": table}, options), options)
+        settings = settings_of({**given, "check": given["check_new"], "table": table}, options)
+        result = verify_files(old, new, settings, options)
     except UsageError as error:
         raise click.UsageError(str(error)) from None
     if table is not None:
         from tl2npu.report import csv
 
         table.write_text(csv.table(result), encoding="utf-8")
-    color = style == "text" and report is None and wants_color(sys.stdout)
-    say(reports.as_json(result) if style == "json" else reports.text(result, color), report, to_stderr=False)
+    shown = style == "text" and report is None
+    color, width = shown and wants_color(sys.stdout), width_of(sys.stdout) if shown else None
+    say(reports.as_json(result) if style == "json" else reports.text(result, color, width), report, to_stderr=False)
     sys.exit(exit_code(result))

@@ -16,8 +16,8 @@ from tl2npu.source.notebook import is_notebook
 
 SOURCE = "tl2npu"
 _FAULTS = {"error": 1, "warning": 2, "info": 3}
-_OBSTACLES = {"error": 2, "warning": 3, "info": 4}
-"""A kernel that cannot be migrated is no error of its author."""
+_OBSTACLES = {"error": 2, "warning": 2, "info": 4}
+"""A kernel that cannot be migrated is no error of its author; a warning, as that tiles may not fit, stays one."""
 
 
 def diagnostics(view: View, text: str, units: Units) -> list[Any]:

@@ -22,6 +22,17 @@ ERROR = 30  # per code
 REDESIGN = 480  # once for a kernel that needs what an NPU does not have
 BY_HAND = 30  # a form that keeps workspaces, a refusal without an error of its own
 LOW, MEDIUM = 15, 60
+DAY = 480  # of work
+
+_WORDS = (
+    (LOW, "minutes"),
+    (MEDIUM, "an hour"),
+    (DAY // 2, "a few hours"),
+    (DAY * 3 // 2, "a day"),
+    (DAY * 5, "days"),
+    (DAY * 30, "weeks"),
+)
+"""The most minutes that each word stands for."""
 
 _REDESIGN = frozenset(f"TL{number}" for number in range(180, 200))
 """No counterpart on an NPU: the author has to choose another algorithm or another element type."""
@@ -56,8 +67,7 @@ def effort(entry: Entry, kernel: KernelResult) -> Effort:
 
 
 def duration(minutes: int) -> str:
-    """``0 min``, ``25 min``, ``1 h 05 min``, ``12 h``."""
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest:02d} min" if rest and hours < 10 else f"{round(minutes / 60)} h"
+    """In words that promise no more than an estimate can: ``none``, ``minutes`` ... ``a few hours``, ``a day`` ..."""
+    if minutes == 0:
+        return "none"
+    return next((word for most, word in _WORDS if minutes <= most), "months")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.escape import visible
 from tl2npu.report.hunks import unified
-from tl2npu.report.model import Entry, Finding, Report, counted, place
+from tl2npu.report.model import Entry, Finding, Report, counted, order, place
 from tl2npu.report.text import summary
 from tl2npu.results import VERDICTS, WITH_ERRORS, KernelResult, Verified
 
@@ -82,8 +82,8 @@ class _Page:
         self.text.append(text)
         return True
 
-    def section(self, head: Iterable[str], items: Iterable[str] = (), end: str = "\n") -> None:
-        """A head, items while they fit, an end; nothing without a head."""
+    def section(self, head: Iterable[str], items: Iterable[str | tuple[str, str]] = (), end: str = "\n") -> None:
+        """A head, items while they fit, an end; nothing without a head. Of a pair the second stands where it must."""
         title = "".join(head)
         if not title:
             return
@@ -91,7 +91,8 @@ class _Page:
             self.left_out += sum(1 for _ in items)
             return
         for item in items:
-            self.left_out += not self.add(item, len(end))
+            forms = (item,) if isinstance(item, str) else item
+            self.left_out += not any(self.add(form, len(end)) for form in forms)
         self.add(end)
 
 
@@ -114,12 +115,18 @@ def _row(entry: Entry, kernel: KernelResult) -> str:
         _code(kernel.name),
         _code(place(entry.path, kernel)),
         _prose(kernel.source + target),
-        f"**{kernel.verdict}**" if kernel.unfinished or kernel.errors else kernel.verdict,
-        ", ".join(map(_prose, kernel.codes[:_CODES])) + (" ..." if len(kernel.codes) > _CODES else ""),
+        (f"**{kernel.verdict}**" if kernel.unfinished or kernel.errors else kernel.verdict) + _warnings(entry, kernel),
+        ", ".join(_prose(code) for code, _ in entry.codes_of(kernel)[:_CODES])
+        + (" ..." if len(kernel.codes) > _CODES else ""),
         _proof(kernel.verified),
         duration(effort(entry, kernel).minutes),
     ]
     return f"| {' | '.join(cells)} |\n"
+
+
+def _warnings(entry: Entry, kernel: KernelResult) -> str:
+    number = sum(item.diagnostic.severity == "warning" for item in entry.findings_of(kernel))
+    return f", {counted(number, 'warning')}" if number else ""
 
 
 def _proof(proof: Verified | None) -> str:
@@ -146,12 +153,19 @@ def _finding(entry: Entry, finding: Finding) -> str:
     return f"- {item.severity} **{_prose(item.code)}** {_prose(item.name)} {where}: {_prose(item.message)}{help}\n"
 
 
-def _diff(entry: Entry) -> str:
+def _diff(entry: Entry) -> tuple[str, str]:
+    """The diff with the reason of each line, and without them."""
     lines = [line for hunk in entry.hunks for line in hunk.lines]
     counts = f"+{sum(line[0] == '+' for line in lines)} −{sum(line[0] == '-' for line in lines)}"
     text = "\n".join(visible(line.removesuffix("\r")) for line in unified("", entry.hunks).split("\n")[3:-1])
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    return f"<details><summary>{_code(entry.path)} {counts}</summary>\n\n{fence}diff\n{text}\n{fence}\n\n</details>\n\n"
+    head = f"<details><summary>{_code(entry.path)} {counts}</summary>\n\n{fence}diff\n{text}\n{fence}\n\n"
+    changes = dict.fromkeys((*order(item), item.code, item.message) for item in sorted(entry.changes, key=order))
+    reasons = "".join(
+        f"- {f'cell {cell} ' if cell else ''}line {line}: {_prose(f'{code} {message}')}\n"
+        for cell, line, code, message in changes
+    )
+    return f"{head}{reasons}\n</details>\n\n", f"{head}</details>\n\n"
 
 
 def _code(text: str) -> str:

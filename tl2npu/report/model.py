@@ -52,6 +52,10 @@ class Finding:
     diagnostic: Diagnostic
     source: tuple[str, ...] = ()
 
+    def rank(self) -> int:
+        """Sorts the worst first."""
+        return SEVERITIES.index(self.diagnostic.severity)
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -72,6 +76,18 @@ class Entry:
     def findings_of(self, kernel: KernelResult | None) -> list[Finding]:
         """The findings about a kernel, or about none of them."""
         return self._findings.get(id(kernel), [])
+
+    def codes_of(self, kernel: KernelResult) -> list[tuple[str, str]]:
+        """The codes of a kernel, each with the worst severity that it was reported with: ``""`` for mere changes.
+
+        What needs somebody comes first.
+        """
+        worst: dict[str, str] = dict.fromkeys(kernel.codes, "")
+        for finding in sorted(self.findings_of(kernel), key=Finding.rank, reverse=True):
+            if finding.diagnostic.code in worst:
+                worst[finding.diagnostic.code] = finding.diagnostic.severity
+        ranks = {severity: rank for rank, severity in enumerate(SEVERITIES)}
+        return sorted(worst.items(), key=lambda item: (ranks.get(item[1], len(ranks)), item[0]))
 
     def changes_of(self, kernel: KernelResult | None) -> list[Change]:
         """The changes made for a kernel, or for none of them."""

@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 import click
 
-from tl2npu.codes import SPEED
-from tl2npu.report.digest import MANY, digest
+from tl2npu.codes import CODES, SPEED
 from tl2npu.report.escape import visible
 from tl2npu.report.excerpt import change, excerpt
 from tl2npu.report.hunks import block_at
 from tl2npu.report.model import Entry, Finding, Report, changed_text, counted, order, place
 from tl2npu.results import VERDICTS, Change, KernelResult, Verified
+
+TOP = 10
+MANY = 20
+"""From so many kernels on a report ends with its digest."""
+
+
+def digest(report: Report) -> Iterator[str]:
+    """How many kernels came to what, and the ten codes with the most findings; ends with an empty line."""
+    kernels = [kernel for _, kernel in report.kernels()]
+    if report.run.task != "check":
+        for verdict in VERDICTS:
+            own = [kernel for kernel in kernels if kernel.verdict == verdict]
+            if own:
+                forms = Counter(_cores(kernel.target, kernel.reason) for kernel in own if kernel.rewritten)
+                shown = ", ".join(f"{count:,} {form}" for form, count in forms.most_common())
+                yield f"{len(own):6,} {verdict}{f' ({shown})' if shown else ''}"
+    found = Counter((item.diagnostic.code, item.diagnostic.severity) for _, item in report.findings())
+    for (code, severity), count in found.most_common(TOP):
+        rule = CODES.get(code)
+        help_ = f": {rule.remedy}" if rule is not None and severity != "info" else ""
+        yield f"{count:6,} {severity} {visible(code)} {rule.name if rule is not None else ''}{help_}"
+    if len(found) > TOP:
+        yield f"       and {counted(len(found) - TOP, 'more code')}"
+
+
+def _cores(target: str, reason: str) -> str:
+    """How a kernel that was written uses the vector cores."""
+    if target == "developer-threads1":
+        return "threads=1"
+    if target != "developer":
+        return target
+    return "without vector cores" if reason.startswith("cube only") else "threads=2"
+
 
 _COLOURS = {
     "migrated": "green",
@@ -76,7 +108,7 @@ class TextReport:
                     lines += self._kernel(entry, kernel)
                 for finding in entry.findings_of(kernel):
                     if finding.diagnostic.severity == "error":
-                        lines += self._finding(entry, finding)
+                        lines += self._finding(entry, finding, _margin(report))
         return "".join(f"{line}\n" for line in lines)
 
     def entry(self, entry: Entry, report: Report) -> list[str]:
@@ -89,7 +121,7 @@ class TextReport:
                 lines += self._kernel(entry, kernel)
             for finding in entry.findings_of(kernel):
                 if self.explain or finding.diagnostic.code not in SPEED:
-                    lines += self._finding(entry, finding)
+                    lines += self._finding(entry, finding, _margin(report))
             if self.explain:
                 lines += self._changes(entry.changes_of(kernel))
         if entry.beside is not None and entry.error is None:
@@ -111,21 +143,22 @@ class TextReport:
         colour = "partial" if kernel.errors else kernel.disposition
         return self._wrapped(text, "", {kernel.disposition: colour, "errors": colour})
 
-    def _finding(self, entry: Entry, finding: Finding) -> list[str]:
+    def _finding(self, entry: Entry, finding: Finding, margin: str) -> list[str]:
         item = finding.diagnostic
         where = f"{place(entry.path, item)}:{item.column}"
         kinds = {item.severity: item.severity, item.code: item.severity}
-        lines = self._wrapped(f"{where} {item.severity} {item.code} {item.name}: {item.message}", _INDENT, kinds)
-        room = None if self.width is None else self.width - 2 * len(_INDENT)
-        lines += [f"{_INDENT * 2}{line}" for line in excerpt(finding, room)]
+        lines = self._wrapped(f"{where} {item.severity} {item.code} {item.name}: {item.message}", margin, kinds)
+        inner = margin + _INDENT
+        room = None if self.width is None else self.width - len(inner)
+        lines += [f"{inner}{line}" for line in excerpt(finding, room)]
         whole = any(
             kernel.line == item.line for kernel in entry.kernels
         )  # what becomes of a kernel's head says nothing
         block = block_at(entry.hunks, item.line) if self.changes and item.cell is None and not whole else None
         if block is not None:
-            lines += [self._diff_line(f"{_INDENT * 2}{line}", line) for line in change(block, room)]
+            lines += [self._diff_line(f"{inner}{line}", line) for line in change(block, room)]
         if item.help:
-            lines += self._wrapped(f"help: {item.help}", _INDENT * 2, {})
+            lines += self._wrapped(f"help: {item.help}", inner, {})
         return lines
 
     def _changes(self, changes: Iterable[Change]) -> Iterable[str]:
@@ -160,6 +193,11 @@ class TextReport:
 
     def _styled(self, text: str, kind: str) -> str:
         return click.style(text, fg=_COLOURS[kind], bold=kind in ("error", "refused") or None) if self.color else text
+
+
+def _margin(report: Report) -> str:
+    """In front of findings: they stand below their kernels, which a check does not list."""
+    return "" if report.run.task == "check" else _INDENT
 
 
 def reason_beside(kernel: KernelResult, findings: Sequence[Finding]) -> str:

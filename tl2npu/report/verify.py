@@ -26,8 +26,11 @@ _UNTRIED = ("not migrated", "unchanged")
 """Of these kernels nothing is to be proved."""
 
 
-def text(result: VerifyResult, color: bool = False) -> str:
-    """Kernels with their findings, scripts, notes, and a last line with the verdict."""
+def text(result: VerifyResult, color: bool = False, width: int | None = None) -> str:
+    """Kernels with their findings, scripts, notes, and a last line with the verdict.
+
+    ``width``: that of a terminal, in which words stay whole; None where lines are as long as they are.
+    """
 
     def styled(word: str, kind: str) -> str:
         return click.style(word, fg=_COLOURS.get(kind), bold=kind in ("failed", "error")) if color else word
@@ -46,7 +49,20 @@ def text(result: VerifyResult, color: bool = False) -> str:
         lines += [_figures(launch, row) for launch in result.comparisons for row in launch.metrics]
     lines += [f"  note: {note}" for note in result.notes]
     lines.append(_summary(result, styled))
-    return "\n".join(lines) + "\n"
+    return "".join(f"{row}\n" for line in lines for row in _rows(line, width))
+
+
+def _rows(line: str, width: int | None) -> list[str]:
+    """A line, colours included, in rows that fit; the further ones are indented."""
+    margin = " " * (len(line) - len(line.lstrip(" ")) + 2)
+    rows: list[str] = []
+    for word in line.split(" "):
+        longer = f"{rows[-1]} {word}" if rows else word
+        if rows and rows[-1].strip() and width is not None and len(click.unstyle(longer)) > width:
+            rows.append(margin + word)
+        else:
+            rows[-1:] = [longer]
+    return rows
 
 
 def _status(kernel: KernelVerdict, explained: bool, styled: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 
+_COLOURS = {b"-": b"31", b"+": b"32", b"@": b"36"}
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -24,6 +25,17 @@ def unified_diff(old: bytes | None, new: bytes, path: str) -> bytes:
     if body:
         head += f"--- {'/dev/null' if old is None else _ended(before)}\n+++ {_ended(after)}\n"
     return head.encode("utf-8", "surrogateescape") + body.encode("latin-1")
+
+
+def coloured(patch: bytes) -> bytes:
+    """A patch of one file for a terminal, in the colours of git; not for ``git apply``."""
+    head = True
+    shown = []
+    for line in patch.split(b"\n"):
+        head = head and not line.startswith(b"@@")
+        style = b"1" if head else _COLOURS.get(line[:1], b"")
+        shown.append(b"\x1b[" + style + b"m" + line + b"\x1b[m" if style and line else line)
+    return b"\n".join(shown)
 
 
 def _lines(data: bytes) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tl2npu.source.layout_units import Unit, cut, is_certain, laid_out, new_in
 from tl2npu.source.pyproject import nearest_pyproject, tool_table
+from tl2npu.source.text import with_line_ends
 
 Trees = tuple[ast.Module | None, ast.Module | None]
 
@@ -34,17 +35,17 @@ def relayout(old_text: str, new_text: str, path: Path | str | None, trees: Trees
     Only if those of ``old_text`` that they replace, and some of the others, were in it, and nothing else there says
     that black was not at work; otherwise, and whenever black fails, ``new_text`` comes back as it is. Statements that
     are not new are never touched, but for the blank lines above them.
-    ``trees``: both texts parsed, where that has been done before.
+    Lines end as in ``old_text``. ``trees``: both texts parsed, where that has been done before.
     """
-    newline = "\r\n" if "\r\n" in old_text else "\n"
-    if old_text == new_text or not (_uniform(old_text, newline) and _uniform(new_text, newline)):
+    if old_text == new_text:
         return new_text
+    new_text = with_line_ends(old_text, new_text)
     try:
         settings = _settings(None if path is None else Path(path))
-        old, new = old_text.replace("\r\n", "\n"), new_text.replace("\r\n", "\n")
+        old, new = (re.sub("\r\n?", "\n", text) for text in (old_text, new_text))
         if not _may_be_blacks(old, settings):
             return new_text
-        return _laid_out(old, new, settings, trees).replace("\n", newline)
+        return with_line_ends(old_text, _laid_out(old, new, settings, trees))
     except Exception:  # layout is a courtesy: it must never cost a migration
         return new_text
 
@@ -99,11 +100,6 @@ def _may_be_blacks(text: str, settings: dict[str, Any]) -> bool:
             return False
         inside ^= marks % 2 == 1
     return True
-
-
-def _uniform(text: str, newline: str) -> bool:
-    rest = text.replace("\r\n", "") if newline == "\r\n" else text
-    return "\r" not in rest and (newline == "\n" or "\n" not in rest)
 
 
 def _settings(path: Path | None) -> dict[str, Any]:

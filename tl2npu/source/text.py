@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import codecs
 import io
+import re
 import tokenize
 import warnings
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 
 MAX_BYTES = 4 * 1024 * 1024
+_LINE_END = re.compile("\r\n|\n|\r")
 
 
 class SourceError(Exception):
@@ -87,6 +90,24 @@ def decode_source(data: bytes, max_bytes: int = MAX_BYTES) -> SourceText:
     if source.encode() != data:  # stateful codecs: bytes that were not touched would change
         raise SourceError(f"encoding {encoding} does not survive a round trip")
     return source
+
+
+def with_line_ends(old: str, new: str) -> str:
+    """``new`` with the line ends that its lines have in ``old``. Lines that are new get the most frequent one there.
+
+    LibCST would end them like the first line of the file, whatever the others do.
+    """
+    if "\r" not in old:
+        return new
+    usual = _newline(old)
+    before, after = _LINE_END.split(old), _LINE_END.split(new)
+    ends = [*_LINE_END.findall(old), ""]
+    made = [usual] * (len(after) - 1) + [""]
+    if set(ends) - {usual, ""}:
+        for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
+            for at in range(min(block.size, len(made) - 1 - block.b)):
+                made[block.b + at] = ends[block.a + at] or usual
+    return "".join(map("".join, zip(after, made, strict=True)))
 
 
 def read_source(path: Path, max_bytes: int = MAX_BYTES) -> SourceText:

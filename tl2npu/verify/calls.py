@@ -17,6 +17,9 @@ else:
     import tomli as tomllib
 
 
+_NAMED = 8  # factories in a message
+
+
 def parse_call(text: str) -> Call:
     """``factory(name=value, ...)`` with literal values. Raises UsageError for anything else.
 
@@ -51,7 +54,8 @@ def option_of(call: Call) -> str | None:
 def known(call: Call, text: str) -> None:
     """Raises UsageError if nothing in a file can be the factory of a call, as it does not have the name."""
     names: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             names.add(node.name)
         elif isinstance(node, ast.alias):
@@ -59,13 +63,17 @@ def known(call: Call, text: str) -> None:
         elif isinstance(node, ast.Name):
             names.add(node.id)
     if not names & {call.factory, "*"}:
-        raise UsageError(f"{call}: {no_factory(call.factory, names)}")
+        own = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+        raise UsageError(f"{call}: {no_factory(call.factory, names, own)}")
 
 
-def no_factory(name: str, names: Iterable[str]) -> str:
-    """That there is no factory of a name, and which one may be meant."""
+def no_factory(name: str, names: Iterable[str], own: Sequence[str]) -> str:
+    """That there is no factory of a name, and which one may be meant: a similar one, else those of the file."""
     close = get_close_matches(name, list(names), n=1)
-    return f"there is no factory {name!r}" + (f", did you mean {close[0]!r}?" if close else "")
+    if close:
+        return f"there is no factory {name!r}, did you mean {close[0]!r}?"
+    more = ", ..." if len(own) > _NAMED else ""
+    return f"there is no factory {name!r}" + (f"; the file has {', '.join(own[:_NAMED])}{more}" if own else "")
 
 
 def _literal(node: ast.expr, text: str) -> Any:
@@ -110,8 +118,8 @@ def parse_assignments(texts: Sequence[str], option: str) -> dict[str, str]:
 def parse_symbols(texts: Sequence[str]) -> dict[str, int]:
     """``NAME=NUMBER`` options: values of symbolic extents."""
     found: dict[str, int] = {}
-    for name, value in parse_assignments(texts, "--symbol").items():
+    for name, value in parse_assignments(texts, "--size").items():
         if not value.isdigit() or int(value) < 1:
-            raise UsageError(f"--symbol {name}={value}: the extent must be a positive number")
+            raise UsageError(f"--size {name}={value}: the size must be a positive number")
         found[name] = int(value)
     return found

@@ -17,7 +17,7 @@ from tl2npu.verify.backends import verify
 from tl2npu.verify.judge import Runner
 from tl2npu.verify.loading import Source
 from tl2npu.verify.notebooks import in_module, source_of, told_by_cell
-from tl2npu.verify.settings import Settings
+from tl2npu.verify.settings import Settings, UsageError
 
 
 def verify_files(
@@ -29,7 +29,34 @@ def verify_files(
     recorded one.
 
     A file that cannot be read or parsed comes back with ``error`` set. Raises UsageError for settings that do not fit.
+    ``options.kernels``: the verdict is on these only.
     """
+    return _of_the_asked(_all(old, new, settings, options, runner), options)
+
+
+def _of_the_asked(found: VerifyResult, options: Options) -> VerifyResult:
+    """The verdict on the kernels of ``options.kernels``. What belongs to no kernel counts, as a script that fails."""
+    if not options.kernels or found.error is not None:
+        return found
+    asked = {kernel.name for kernel in found.kernels if options.selects(found.old, kernel.name)}
+    if not asked:
+        known = ", ".join(kernel.name for kernel in found.kernels) or "no kernel"
+        raise UsageError(f"no kernel is called {options.kernels[0]!r}; the file has {known}")
+    kernels = tuple(kernel for kernel in found.kernels if kernel.name in asked)
+    diagnostics = tuple(item for item in found.diagnostics if item.kernel is None or item.kernel in asked)
+    statuses = {kernel.status for kernel in kernels}
+    ok = "verified" in statuses and statuses <= {"verified", "unchanged"}
+    ok = ok and not any(item.severity == "error" for item in diagnostics)
+    return replace(
+        found,
+        ok=ok and not any(script.exit_code for script in found.scripts),
+        kernels=kernels,
+        diagnostics=diagnostics,
+        comparisons=tuple(launch for launch in found.comparisons if launch.kernel in asked),
+    )
+
+
+def _all(old: Path, new: Path | None, settings: Settings, options: Options, runner: Runner) -> VerifyResult:
     result = VerifyResult(
         old.as_posix(), None if new is None else new.as_posix(), settings.backend.name, settings.arithmetic
     )

@@ -113,7 +113,7 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
     """
     params = compiled.kernel.params
     names = {p.name for p in params}
-    for option, known in (("--input", inputs), ("--symbol", symbols)):
+    for option, known in (("--input", inputs), ("--size", symbols)):
         extra = sorted(known.keys() - names - {s.name for s in symbols_of(params)})
         if extra:
             raise UsageError(f"{option} {extra[0]}: {compiled.kernel.name} has no such parameter")

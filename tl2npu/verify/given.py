@@ -23,7 +23,7 @@ def settings_of(given: Mapping[str, Any], options: Options) -> Settings:
     if given["case"] is not None:
         calls.append(read_case(given["case"]))
     if not calls:
-        for name, option in (("inputs", "--input"), ("symbols", "--symbol")):
+        for name, option in (("inputs", "--input"), ("symbols", "--size")):
             if given[name]:
                 raise UsageError(f"{option} goes with --args or --case: a script makes its own inputs")
         if given["shrink"]:

@@ -168,7 +168,7 @@ def concluded(
 
 def _checked(settings: Settings) -> Options | None:
     """The options of the check: calls that are given are judged, and not those of the file."""
-    calls = tuple(call.expression for call in settings.calls)
+    calls = tuple(map(str, settings.calls))
     return None if settings.check is None else replace(settings.check, calls=calls)
 
 

@@ -47,8 +47,17 @@ def built(
     """
     function = factory_of(module, factory)
     if function is None or not callable(function):
-        raise WrongCall(no_factory(factory, vars(module)))
+        raise WrongCall(_no_factory(factory, module))
     return _built(module, factory, function, arguments, session, of_old)
+
+
+def _no_factory(name: str, module: ModuleType) -> str:
+    own = [
+        key
+        for key, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__
+    ]
+    return no_factory(name, vars(module), own)
 
 
 def built_inside(
@@ -57,7 +66,7 @@ def built_inside(
     """What a factory inside of another function gives: that function gives the factory, or what it gives."""
     around = getattr(module, outer.name, None)
     if not callable(around):
-        raise WrongCall(no_factory(outer.name, vars(module)))
+        raise WrongCall(_no_factory(outer.name, module))
     found = around(**{n: a for n, a in outer.arguments.items() if _takes(inspect.signature(around), n)})
     inside = f"{outer.name}.<locals>.{factory}"
     name = getattr(found, "__qualname__", "")

@@ -37,10 +37,6 @@ class Call:
     symbols: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return f"{self.factory}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
-
-    @property
-    def expression(self) -> str:
         """The call in Python: positional arguments have numbers for names here."""
         written = (f"{value!r}" if name.isdigit() else f"{name}={value!r}" for name, value in self.arguments.items())
         return f"{self.factory}({', '.join(written)})"

@@ -139,7 +139,9 @@ def test_a_kernel_leads_to_its_diff(browser: Any, tmp_path: Path) -> None:
         ["3", "  ", "3", "  "],
         ["4", "  def f():", "4", "  def f():"],
         ["5", "− \twith T.Scope('C'):", "", ""],
+        ["TL201 the scope goes"],
         ["6", "− \t\tT.copy(a, b)", "5", "+ \tT.copy(a, b)"],
+        ["TL210 indented"],
         ["7", "      x = 'ü'", "6", "      x = 'ü'"],
     ]
     page.press(Keys.ENTER)
@@ -161,6 +163,17 @@ def test_nothing_scrolls_sideways(browser: Any, tmp_path: Path, width: int, heig
         assert page.js("document.querySelectorAll('table.diff').length") > 0
         assert (page.js("document.querySelector('table.diff tr.gap td').colSpan") == 4) == (width == 1280)
         assert page.messages() == []
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_all_figures_are_seen(browser: Any, tmp_path: Path, width: int) -> None:
+    """No table of figures scrolls sideways: the outcomes behind the edge of a phone were not found."""
+    page = Shown(browser, tmp_path / "r.html", many(40), width)
+    cells = "[...document.querySelectorAll('.figures td')]"
+    assert 0 < page.js(f"Math.max(...{cells}.map(e => e.getBoundingClientRect().right))") <= width
+    told = page.js(f"{cells}.map(e => getComputedStyle(e, '::before').content)")
+    assert ('"unchanged "' in told) == (width < 1000)  # in the row where no column head is shown
+    assert page.js("[...document.querySelectorAll('.figures')].every(e => e.scrollWidth <= e.clientWidth)")
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])

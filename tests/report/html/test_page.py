@@ -142,7 +142,7 @@ def test_the_ledger() -> None:
     assert '<a href="#file-1"><code>f.<wbr>main</code></a>' in first
     assert "<code>a/<wbr>b.<wbr>py:4</code>" in first
     assert "expert → developer" in first
-    assert 'data-key="6">low, 6 min</td>' in first
+    assert 'data-key="6">minutes</td>' in first
     assert '<a href="#TL201">TL201</a> <a href="#TL210">TL210</a>' in first
     assert "simulator: 2 launches, largest difference 0.5" in first
     assert 'data-disposition="migrated" data-style="expert" data-verified="yes"' in first
@@ -158,12 +158,46 @@ def test_files_show_findings_and_the_diff() -> None:
     assert "Error: no such file" in text[text.index('id="file-2"') :]
 
 
+def test_findings_and_codes_begin_with_the_worst() -> None:
+    """A kernel with an error, a warning and a note, in the reverse order of their lines and of their codes."""
+    found = [
+        Diagnostic("TL101", "a", "info", 1, "note", kernel="f"),
+        Diagnostic("TL115", "b", "warning", 2, "doubt", kernel="f"),
+        Diagnostic("TL115", "b", "warning", 4, "more", kernel="f"),
+        Diagnostic("TL801", "c", "error", 3, "fault", kernel="f"),
+    ]
+    codes = ("TL001", "TL101", "TL115", "TL801")
+    item = FileResult("k.py", "x\n", "y\n", None, (KernelResult("f", 1, "g", "d", "refused", "", codes),), tuple(found))
+    entry = build(RUN, [item]).entries[0]
+    assert entry.codes_of(entry.kernels[0]) == [
+        ("TL801", "error"),
+        ("TL115", "warning"),
+        ("TL101", "info"),
+        ("TL001", ""),
+    ]
+    text = html.render(build(RUN, [item]))
+    files = text[text.index('id="file-1"') :]
+    assert [files.index(word) for word in ("fault", "doubt", "more", "note")] == sorted(
+        files.index(word) for word in ("fault", "doubt", "more", "note")
+    )
+    row = text[text.index("<tbody", text.index('id="kernels"')) :].split("</tr>")[0]
+    assert '</span> refused</span> <span class="badge partial">2 warnings</span>' in row
+    assert row.index("TL801") < row.index("TL115") < row.index("TL101") < row.index("TL001")
+    assert '<span class="warning" title="warning"><a href="#TL115">' in row
+
+
+def test_each_change_has_its_reason() -> None:
+    text = html.render(report())
+    reasons = text[text.index('<ul class="reasons">') :].split("</ul>")[0]
+    assert '<li data-line="5"><span>line 5: </span><a href="#TL201">TL201</a> the scope goes</li>' in reasons
+
+
 def test_figures() -> None:
     text = html.render(report())
     table = text[text.index("Outcomes by source style") :]
     row = re.search(r'<tr><th scope="row">expert</th>(.*?)</tr>', table)
     assert row is not None
-    assert re.findall(r">([^<]+)<", row.group(1)) == ["1", "0", "0", "0", "1", "1", "6 min"]
+    assert re.findall(r">([^<]+)<", row.group(1)) == ["1", "0", "0", "0", "1", "1", "minutes"]
     codes = re.findall(r'<tr><th scope="row"><a href="#(TL\d+)">', table[table.index("Most frequent codes") :])
     assert codes == ["TL184", "TL801", "TL904"]
 

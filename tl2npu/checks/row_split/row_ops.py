@@ -106,9 +106,7 @@ def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
         if not (stmt.op.elementwise or (stmt.op.row_independent and _along_rows(stmt))):
             text = f"{name} needs all rows of `{buffer}`, but with `threads=2` each vector core has half of them"
             if stmt.op.name == "tile.createvecindex":
-                text = (
-                    "a causal mask needs row numbers, but with `threads=2` they would restart at 0 on each vector core"
-                )
+                text = f"the row numbers in `{buffer}` would restart at 0 on each vector core with `threads=2`"
             yield Finding("TL837", stmt.node, text)
         elif subject.target != "pto" and not _names_half(stmt, split):
             text = f"{name} processes all of `{buffer}`, but with `threads=2` each vector core has half"

@@ -180,7 +180,7 @@ def _indent(call: cst.Call | None, value: cst.BaseExpression) -> str:
 
 
 def spelled(job: Job, key: str, like: cst.Dict | None) -> str:
-    """A key as this file writes keys: the enum, or its string."""
+    """A key as this file writes keys: the enum, or its string, which a file needs that can do without TileLang."""
     for element in like.elements if like else ():
         name = key_of(job.file, element.key) if isinstance(element, cst.DictElement) else None
         if isinstance(element, cst.DictElement) and name is not None:
@@ -190,7 +190,9 @@ def spelled(job: Job, key: str, like: cst.Dict | None) -> str:
             if isinstance(element.key, cst.Attribute) and element.key.attr.value != "value":
                 return f"{code(element.key.value)}.{key}"
     prefix = job.file.names.spell("tilelang.PassConfigKey", at=job.module)
-    return f"{prefix}.{key}" if prefix else f'"{STRING_OF[key]}"'
+    if prefix is None or job.file.names.has_fallback(prefix.split(".")[0]):
+        return f'"{STRING_OF[key]}"'
+    return f"{prefix}.{key}"
 
 
 def extended(job: Job, literal: cst.Dict, missing: list[str]) -> cst.Dict:
@@ -272,7 +274,8 @@ def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str]) ->
             count += 1
         name = f"developer_pass_configs{count if count > 2 else ''}"
     top = _top_statement(job, found)
-    keys = "".join(f"    {spelled(job, key, None)}: True,\n" for key in missing)
+    indent = job.module.default_indent
+    keys = "".join(f"{indent}{spelled(job, key, None)}: True,\n" for key in missing)
     line = cst.parse_statement(f"{name} = {{\n{keys}}}\n")
     assert isinstance(line, cst.SimpleStatementLine)
     line = line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * 2 if _blank_lines(top) else [])

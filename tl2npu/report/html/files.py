@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Set
 
 from tl2npu.report.excerpt import excerpt
-from tl2npu.report.html.ledger import proof
+from tl2npu.report.html.ledger import proof, warnings
 from tl2npu.report.html.markup import badge, code, code_link, e, message
 from tl2npu.report.hunks import unified
-from tl2npu.report.model import Entry, Finding, Report, counted
+from tl2npu.report.model import Entry, Finding, Report, counted, order
 from tl2npu.report.text import reason_beside
 from tl2npu.results import VERDICTS, Diagnostic, KernelResult
 
@@ -37,12 +37,27 @@ def _file(entry: Entry, anchor: str, known: Set[str]) -> str:
     if entry.kernels:
         parts.append("<ul>" + "".join(_kernel(entry, kernel) for kernel in entry.kernels) + "</ul>")
     if entry.findings:
-        parts.append("<ul>" + "".join(_finding(finding, known) for finding in entry.findings) + "</ul>")
+        ranked = sorted(entry.findings, key=Finding.rank)
+        parts.append("<ul>" + "".join(_finding(finding, known) for finding in ranked) + "</ul>")
     if entry.hunks:
         text = "\n".join(e(line.removesuffix("\r")) for line in unified("", entry.hunks).split("\n")[3:-1])
         # A newline right after <pre> is dropped by browsers, and the first line is never empty.
         parts.append(f'<pre class="diff" data-name="{e(entry.path)}">{text}</pre>')
+        parts.append(_reasons(entry, known))
     return f'<details class="file" id="{anchor}">{"".join(parts)}</details>'
+
+
+def _reasons(entry: Entry, known: Set[str]) -> str:
+    """Why each line was changed. The script moves those of lines that the diff shows to their line."""
+    texts = dict.fromkeys(
+        (item.cell, item.line, f"{code_link(item.code, item.code in known)} {message(item.message)}")
+        for item in sorted(entry.changes, key=order)
+    )
+    items = [
+        f'<li data-line="{line if cell is None else ""}"><span>{_at(cell, line)}: </span>{text}</li>'
+        for cell, line, text in texts
+    ]
+    return f'<ul class="reasons">{"".join(items)}</ul>' if items else ""
 
 
 def _size(entry: Entry) -> str:
@@ -55,11 +70,16 @@ def _kernel(entry: Entry, kernel: KernelResult) -> str:
     why = reason_beside(kernel, entry.findings_of(kernel))
     reason = f": {message(why)}" if why else ""
     verified = f"; {proof(kernel.verified)}" if kernel.rewritten else ""
-    return f"<li>{code(kernel.name)}, {_line(kernel)}: {badge(kernel.verdict)} {form}{reason}{verified}</li>"
+    outcome = badge(kernel.verdict) + warnings(entry, kernel)
+    return f"<li>{code(kernel.name)}, {_line(kernel)}: {outcome} {form}{reason}{verified}</li>"
 
 
 def _line(item: KernelResult | Diagnostic) -> str:
-    return f"line {item.line}" if item.cell is None else f"cell {item.cell}, line {item.line}"
+    return _at(item.cell, item.line)
+
+
+def _at(cell: int | None, line: int) -> str:
+    return f"line {line}" if cell is None else f"cell {cell}, line {line}"
 
 
 def _finding(finding: Finding, known: Set[str]) -> str:

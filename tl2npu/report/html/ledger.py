@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.html.markup import badge, code_link, e, long_code
-from tl2npu.report.model import Entry, Report, place
+from tl2npu.report.model import Entry, Report, counted, place
 from tl2npu.results import VERDICTS, KernelResult, Verified
 
 _SHOWN = 4  # codes of a kernel; more stand behind a click
@@ -61,12 +61,8 @@ def _row(entry: Entry, kernel: KernelResult, anchor: str | None, known: Set[str]
     cells = [
         (_COLUMNS[1], "", long_code(place(entry.path, kernel))),
         (_COLUMNS[2], "", e(form)),
-        (_COLUMNS[3], f' data-key="{order}"', badge(kernel.verdict)),
-        (
-            _COLUMNS[4],
-            f' data-key="{work.minutes}"',
-            f"{work.level}, {duration(work.minutes)}" if work.minutes else "none",
-        ),
+        (_COLUMNS[3], f' data-key="{order}"', badge(kernel.verdict) + warnings(entry, kernel)),
+        (_COLUMNS[4], f' data-key="{work.minutes}"', duration(work.minutes)),
         (_COLUMNS[5], f' data-key="{len(kernel.codes)}"', _codes(entry, kernel, known)),
         (_COLUMNS[6], f' data-key="{verified}"', proof(kernel.verified) if kernel.rewritten else ""),
     ]
@@ -86,10 +82,14 @@ def proof(verified: Verified | None) -> str:
     return f"{e(where)}: {launches}, largest difference {verified.max_error:.3g}"
 
 
+def warnings(entry: Entry, kernel: KernelResult) -> str:
+    """A badge with the number of warnings about a kernel, nothing where there are none."""
+    number = sum(item.diagnostic.severity == "warning" for item in entry.findings_of(kernel))
+    return f' <span class="badge partial">{counted(number, "warning")}</span>' if number else ""
+
+
 def _codes(entry: Entry, kernel: KernelResult, known: Set[str]) -> str:
-    errors = {f.diagnostic.code for f in entry.findings_of(kernel) if f.diagnostic.severity == "error"}
-    codes = sorted(kernel.codes, key=lambda code: (code not in errors, code))
-    links = [code_link(code, code in known) for code in codes]
+    links = [code_link(code, code in known, severity) for code, severity in entry.codes_of(kernel)]
     if len(links) <= _SHOWN + 1:
         return " ".join(links)
     more = f"<details><summary>{len(links) - _SHOWN} more</summary>{' '.join(links[_SHOWN:])}</details>"

@@ -35,9 +35,10 @@ def message(text: str) -> str:
     return "".join(code(part) if n % 2 else e(part) for n, part in enumerate(re.split(r"`([^`]+)`", text)))
 
 
-def code_link(code: str, known: bool) -> str:
-    """A code that leads to its rule, where the page has it."""
-    return f'<a href="#{e(code)}">{e(code)}</a>' if known else e(code)
+def code_link(code: str, known: bool, severity: str = "") -> str:
+    """A code that leads to its rule, where the page has it; marked where it is an error or a warning."""
+    link = f'<a href="#{e(code)}">{e(code)}</a>' if known else e(code)
+    return f'<span class="{severity}" title="{severity}">{link}</span>' if severity in ("error", "warning") else link
 
 
 def badge(verdict: str) -> str:

@@ -182,7 +182,25 @@
     table.append(head);
   }
 
-  function changed(body, removed, added, wide, at) {
+  // The reasons of a line stand below it, and no longer in the list.
+  function explain(body, line, reasons, columns) {
+    const own = reasons.get(line);
+    if (!own) return;
+    reasons.delete(line);
+    const row = body.insertRow();
+    row.className = "why";
+    const cell = row.insertCell();
+    cell.colSpan = columns;
+    for (const item of own) {
+      const text = make("div");
+      text.append(...[...item.childNodes].slice(1).map((node) => node.cloneNode(true)));
+      cell.append(text);
+      item.hidden = true;
+    }
+  }
+
+  function changed(body, removed, added, wide, at, reasons) {
+    const shown = (i) => i !== undefined && explain(body, at.old + i, reasons, wide ? 4 : 2);
     function old(row, i, same) {
       numberCell(row, i === undefined ? "" : "old", i === undefined ? "" : at.old + i);
       textCell(row, i === undefined ? "" : "old", "− ", removed[i], same);
@@ -196,16 +214,23 @@
         const row = body.insertRow();
         old(row, i, before);
         fresh(row, j, after);
+        shown(i);
       }
     } else {
-      removed.forEach((_, i) => old(body.insertRow(), i));
+      removed.forEach((_, i) => { old(body.insertRow(), i); shown(i); });
       added.forEach((_, j) => fresh(body.insertRow(), j));
     }
     at.old += removed.length;
     at.new += added.length;
   }
 
-  function build(pre, wide) {
+  function build(pre, wide, items) {
+    const reasons = new Map();
+    for (const item of items) {
+      item.hidden = false;
+      const line = Number(item.dataset.line);
+      if (line) reasons.set(line, [...(reasons.get(line) ?? []), item]);
+    }
     const table = make("table", "diff");
     table.append(make("caption", "hidden", `Changes of ${pre.dataset.name}`));
     headRow(table, wide ? ["old line", "old text", "new line", "new text"] : ["line", "text"]);
@@ -225,7 +250,7 @@
       row.append(gap);
       for (const run of [...runs(lines.slice(start + 1, starts[i + 1]))].slice(0, -1)) {
         if (run.same === undefined) {
-          changed(body, run.removed, run.added, wide, at);
+          changed(body, run.removed, run.added, wide, at, reasons);
           continue;
         }
         const same = body.insertRow();
@@ -235,6 +260,7 @@
           numberCell(same, "", at.new);
           textCell(same, "", "  ", run.same);
         }
+        explain(body, at.old - 1, reasons, wide ? 4 : 2);
         at.new++;
       }
     });
@@ -247,7 +273,7 @@
     if (!pre || !details.open) return;
     details.querySelector("table.diff")?.remove();
     pre.hidden = true;
-    pre.after(build(pre, wide.matches));
+    pre.after(build(pre, wide.matches, details.querySelectorAll(".reasons li")));
   }
   for (const details of document.querySelectorAll(".file")) details.addEventListener("toggle", () => show(details));
   wide.addEventListener("change", () => document.querySelectorAll(".file[open]").forEach(show));

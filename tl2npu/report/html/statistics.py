@@ -12,6 +12,7 @@ from tl2npu.results import VERDICTS, WITH_ERRORS, KernelResult
 from tl2npu.rules import Rule
 
 _TOP = 15
+_SUMS = ("kernels", "verified", "effort")
 _BAR = 100  # units of a bar's width
 
 
@@ -62,9 +63,7 @@ def by_style(report: Report) -> str:
         groups.setdefault(pair[1].source, []).append(pair)
     if not groups:
         return ""
-    head = "".join(
-        f'<th scope="col" class="n">{name}</th>' for name in (*_shown(report), "kernels", "verified", "effort")
-    )
+    head = "".join(f'<th scope="col" class="n">{name}</th>' for name in (*_shown(report), *_SUMS))
     rows = [_style_row(e(style), pairs, _shown(report)) for style, pairs in sorted(groups.items())]
     total = _style_row("all", list(report.kernels()), _shown(report))
     return f"""<table class="figures"><caption>Outcomes by source style</caption>
@@ -83,7 +82,10 @@ def _style_row(name: str, pairs: list[tuple[Entry, KernelResult]], shown: Sequen
     verified = sum(kernel.verified is not None for _, kernel in pairs)
     minutes = sum(effort(*pair).minutes for pair in pairs)
     numbers = [*(f"{found[name]:,}" for name in shown), f"{len(pairs):,}", f"{verified:,}", duration(minutes)]
-    cells = "".join(f'<td class="n">{number}</td>' for number in numbers)
+    labels = (*shown, *_SUMS)
+    cells = "".join(
+        f'<td class="n" data-label="{label}">{number}</td>' for label, number in zip(labels, numbers, strict=True)
+    )
     return f'<tr><th scope="row">{name}</th>{cells}</tr>'
 
 
@@ -97,7 +99,8 @@ def top_codes(report: Report, rules: Mapping[str, Rule], known: Set[str]) -> str
     rows = "".join(
         f'<tr><th scope="row">{code_link(code, code in known)}</th>'
         f"<td>{e(rules[code].name) if code in rules else ''}</td><td>{severity}</td>"
-        f'<td class="n">{found[code, severity]:,}</td><td class="n">{len(files[code, severity]):,}</td></tr>'
+        f'<td class="n" data-label="findings">{found[code, severity]:,}</td>'
+        f'<td class="n" data-label="files">{len(files[code, severity]):,}</td></tr>'
         for code, severity in ranked
     )
     left = len(found) - len(ranked)

@@ -4,26 +4,101 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from tl2npu.across.symbols import Symbols
+from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
+from tl2npu.dialects.triton.tle import HINTS, RANGES, tle_name
 from tl2npu.source.benchmark import model_of
 from tl2npu.source.triton_imports import REEXPORTS, triton_name
-from tl2npu.triton.host.elsewhere import Elsewhere
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import launches_by_name
-from tl2npu.triton.host.hints import without_hints
+from tl2npu.triton.host.torch_names import annotated
 from tl2npu.triton.host.whiles import with_counted_loops
-from tl2npu.triton.host.wrapped import as_decorators, is_jit, own_names, plain_decorators, unread
+from tl2npu.triton.host.wrapped import as_decorators, is_jit, names_by_version, own_names, plain_decorators, unread
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
+
+_ORDER = frozenset({"pipe_stages", "pipe_orders", "executors"})
+
+
+def without_hints(function: ast.FunctionDef, aliases: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Put the bodies of ``with tle.pipeline_group(...)`` and ``with tle.dsa.hint(...)`` in their place.
+
+    Changes the tree. Returns the lines of the hints that asked for an order or for cores, and their text.
+    """
+    unwrap = _Unwrap(aliases)
+    unwrap.visit(function)
+    return unwrap.dropped
+
+
+class _Unwrap(ast.NodeTransformer):
+    def __init__(self, aliases: Mapping[str, str]) -> None:
+        self.aliases = aliases
+        self.dropped: list[tuple[int, str]] = []
+
+    def name(self, node: ast.expr) -> str | None:
+        """The name in TLE of a function that is called."""
+        if not isinstance(node, ast.Call):
+            return None
+        first, _, rest = ast.unparse(node.func).partition(".")
+        return tle_name(f"{self.aliases[first]}.{rest}".rstrip(".")) if first in self.aliases else None
+
+    def visit_With(self, node: ast.With) -> ast.AST | list[ast.AST]:
+        self.generic_visit(node)
+        found = [self.name(item.context_expr) for item in node.items]
+        if not all(name in HINTS for name in found) or any(item.optional_vars for item in node.items):
+            return node
+        if "pipeline_group" in found:
+            self.dropped.append((node.lineno, f"`{ast.unparse(node.items[0].context_expr)}`"))
+        return list(node.body)
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        if self.name(node.iter) in RANGES and isinstance(node.iter, ast.Call):
+            words = [word.arg for word in node.iter.keywords if word.arg in _ORDER]
+            self.dropped += [(node.lineno, f"`{word}`") for word in words]
+        return node
+
+
+@dataclass
+class Elsewhere:
+    """``file``: where the text stands that imports. ``read``: the source of another module, and its device functions.
+
+    ``found``: by their names in the file, the device functions; ``constants`` and ``aliases`` are those of
+    :class:`Source`.
+    """
+
+    file: Path
+    symbols: Symbols
+    read: Callable[[Path, str], tuple[Source, dict[str, ast.FunctionDef]] | None]
+    found: dict[str, tuple[ast.FunctionDef, Source]] = field(default_factory=dict)
+    constants: dict[str, Value] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def look(self, names: Iterable[str]) -> None:
+        """Look for what the module binds to names by its imports, and to nothing else."""
+        for name in sorted(names):
+            self._take(name, self.symbols.defined(self.file, name))
+
+    def _take(self, name: str, found: Definition | None) -> None:
+        if isinstance(found, Constant):
+            value = found.value
+            if value is None or isinstance(value, (bool, int, float, str)):
+                self.constants[name] = value
+        elif isinstance(found, External) and found.dotted.startswith("triton."):
+            self.aliases[name] = found.dotted
+        elif isinstance(found, Function) and found.module.path != self.file:
+            other = self.read(found.module.path, found.module.text)
+            if other is not None and found.node.name in other[1]:
+                self.found[name] = other[1][found.node.name], other[0]
+
 
 _MODULES = ("triton", "math", "torch", "numpy", *{name.split(".")[0] for name in REEXPORTS})
 
@@ -100,7 +175,7 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     tree = ast.parse(text)
     aliases = dict(_aliases(tree))
     values = dict(_set_once(tree))
-    aliases = {**dict(own_names(values, aliases)), **aliases}
+    aliases = {**dict(own_names(values, aliases)), **dict(names_by_version(tree, aliases)), **aliases}
     made = as_decorators(tree, aliases)
     plain_decorators(tree, aliases)
     jitted = {
@@ -249,15 +324,18 @@ def _host(
     """A function that is about to be read. ``types``: the element types of its parameters in the call in question."""
     host = Host(function, names, known, evidence, sites.append)
     host.assumed, host.types = assumed, types
-    host.ranks, host.guesses = ranks(function)
+    host.ranks, host.guesses = ranks(function, known)
     host.parameters()
     return host
 
 
-def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:
+def ranks(
+    function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef]
+) -> tuple[dict[str, int], dict[str, int]]:
     """What the uses of a name show of its rank: exactly, where its shape is unpacked, and by the axes asked for.
 
-    The stride of the first axis alone shows nothing: it is asked for the rows of a matrix.
+    The stride of the first axis alone shows nothing: it is asked for the rows of a matrix. Where a launch passes
+    ``*x.stride()``, the kernel has as many parameters for it.
     """
     found: dict[str, int] = {}
     least: dict[str, int] = {}
@@ -288,4 +366,41 @@ def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:
             continue
         if place or not ast.unparse(node).startswith(f"{holder.id}.stride("):
             least[holder.id] = max(least.get(holder.id, 0), place + 1)
+    for node in ast.walk(function):
+        launched = node.func if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and isinstance(launched, ast.Subscript) and isinstance(launched.value, ast.Name):
+            kernel = kernels.get(launched.value.id)
+            for name, rank in _spread(node, kernel, least | found) if kernel is not None else ():
+                least.setdefault(name, rank)
     return found, {name: rank for name, rank in least.items() if name not in found}
+
+
+def _spread(call: ast.Call, kernel: ast.FunctionDef, known: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """The ranks of ``*x.stride()`` among the arguments of a launch, if all that are not known are the same."""
+    starred = [arg.value for arg in call.args if isinstance(arg, ast.Starred)]
+    owners = [
+        item.func.value.id
+        for item in starred
+        if isinstance(item, ast.Call)
+        and isinstance(item.func, ast.Attribute)
+        and item.func.attr in ("stride", "size")
+        and isinstance(item.func.value, ast.Name)
+        and not item.args
+    ]
+    given = {word.arg for word in call.keywords}
+    if len(owners) < len(starred) or not owners or None in given:
+        return
+    args = kernel.args
+    optional = {arg.arg for arg in args.args[len(args.args) - len(args.defaults) :]}
+    tuned = bool(kernel.decorator_list[1:])  # `triton.autotune` and `triton.heuristics` give constants
+    free = [
+        arg.arg
+        for arg in args.args
+        if arg.arg not in given | optional and not (tuned and annotated(arg, "constexpr"))
+    ]
+    rest = len(free) - (len(call.args) - len(starred)) - sum(known.get(name, 0) for name in owners)
+    unknown = [name for name in owners if name not in known]
+    if unknown and rest > 0 and rest % len(unknown) == 0:
+        yield from ((name, rest // len(unknown)) for name in unknown)
+
+
