@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tl2npu.config import Settings
 
 
-@click.command(short_help="Show the settings that hold, and where from.")
+@click.command(short_help="Show the effective settings and their sources.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--validate", is_flag=True, help="Only say everything that is wrong with the configuration.")
 @STYLE
 def config(paths: tuple[Path, ...], validate: bool, style: str) -> None:
-    """Show the settings that hold for PATHS (default: the working directory), and where each comes from.
+    """Show the effective settings for PATHS (default: the working directory) and their sources.
 
     Exit codes: 0 valid, 2 not.
     """
