@@ -35,10 +35,9 @@ from tl2npu.passes.npuir import configs, mode
 from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
+from tl2npu.passes.pipelines.plain import in_common_words
 from tl2npu.passes.pipelines.traits import Traits, left_alone, refuse_unreadable, traits
-from tl2npu.passes.plain import schedulers
 from tl2npu.passes.plain.hints import tensor_layouts
-from tl2npu.passes.plain.types import fp8
 from tl2npu.passes.plain.unsupported import refuse as unsupported
 from tl2npu.passes.unseen_kernels import unseen_kernels
 from tl2npu.results import (
@@ -422,7 +421,7 @@ def _best_of(
             return _refused(start, line, kind.style, stays), start
         refuse_unlaunched(start, kind.style)
         if kind.style == "gpu":
-            start = schedulers.written_out(fp8.as_float16(start))
+            start = in_common_words(start)
         if not kind.is_rewritten and kind.style != "developer":
             _note_own(start, suppressions)
         if kind.style == "developer" and start.options.target == "ascendc":

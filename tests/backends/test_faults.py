@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.errors.test_log import DEVICE
 from tl2npu.backends.compile.messages import Meaning, meaning
-from tl2npu.backends.device.faults import of_exception, of_runtime
+from tl2npu.backends.device.runner import of_exception, of_runtime
 
 
 def test_an_exception_of_the_device_with_its_bits() -> None:

@@ -62,6 +62,19 @@ def test_the_other_side_of_a_load_is_not() -> None:
     assert errors(body + "T.copy(v[2:34], O[cid, 0:32])", launch=ONE) == ["TL700"]
 
 
+@pytest.mark.parametrize("columns", [3, 8, 12, 16])
+@pytest.mark.parametrize("element", ["y[3, 0]", "v[1]", "A[0, 0]"])
+@pytest.mark.parametrize("beside", ["", "x[i, j] = x[i, j] + 1.0"])
+def test_an_element_for_all_of_a_tile_is_added_row_by_row(columns: int, element: str, beside: str) -> None:
+    """One ``Adds`` for each row, seen in generated text; each statement of such a loop, too."""
+    vector = 'v = T.alloc_ub((16,), "float32")'
+    lines = [f"x[i, j] = x[i, j] + {element}", *filter(None, [beside])]
+    loop = f"for i, j in T.Parallel(16, {columns}):\n    " + "\n    ".join(lines[::-1])
+    plain = f"for i, j in T.Parallel(16, {columns}):\n    x[i, j] = x[i, j] + y[i, j]"
+    assert errors(kernel(tiles(columns), vector, loop), launch=ONE) == ([] if columns % 8 == 0 else ["TL700"])
+    assert errors(kernel(tiles(columns), vector, plain), launch=ONE) == []
+
+
 @pytest.mark.parametrize(("columns", "found"), [(16, []), (20, ["TL700"]), (24, [])])
 def test_rows_of_operators(columns: int, found: list[str]) -> None:
     loop = "for h in T.serial(16):\n    T.tile.exp(x[h, :], y[h, :])"

@@ -28,6 +28,9 @@ USED = {
     "summed by a loop": "T.tile.fill(s, 0.0)\n" + SUM + "T.copy(s, V[cid, 0])",
     "through a tile": "T.tile.exp(g, h)\nT.copy(g, Z[cid * 64, 0])",
     "one row in a condition": "if x[63, 0] > 1:\n    T.tile.fill(h, 0.0)\nT.copy(h, Y[cid * 64, 0])",
+    "in another order": "for i, j in T.Parallel(64, 64):\n    g[i, j] = h[63 - i, j]\nT.copy(g, Y[cid * 64, 0])",
+    "pairs of rows": "for i in T.serial(64):\n    for j in T.serial(64):\n        g[i, j] = h[i ^ 1, j]\n"
+    "T.copy(g, Y[cid * 64, 0])",
     "one row for all": "for i, j in T.Parallel(64, 64):\n    g[i, j] = h[63, j]\nT.copy(g, Y[cid * 64, 0])",
 }
 UNUSED = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cost.test_estimate import one
-from tl2npu.cost.waiting import Schedule, Step
+from tl2npu.cost.estimate import Schedule, Step
 
 CHAIN = Schedule(
     tuple(Step(10.0, of_cube, part) for part, of_cube in enumerate((True, False, True, False))),

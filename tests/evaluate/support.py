@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tl2npu.checks.subject import Subject
-from tl2npu.evaluate import compare
 from tl2npu.evaluate.compare import Outcome, compared
+from tl2npu.evaluate.launch import Launch
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.memory.inferred import infer_memory
@@ -59,5 +59,6 @@ def values(text: str, inputs: dict[str, Any], symbols: dict[str, int] | None = N
     """The tensors behind a launch on given inputs."""
     chosen = Sizes(bound, symbols or {}, True)
     with np.errstate(all="ignore"):
-        found = compare._evaluated(subjects(text)[0], chosen, {n: np.array(v) for n, v in inputs.items()}, 1)
+        launch = Launch(subjects(text)[0], chosen, {n: np.array(v) for n, v in inputs.items()}, 1)
+        found = launch.run(range(launch.count))
     return {name: tensor.data for name, tensor in found.items()}

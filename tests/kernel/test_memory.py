@@ -42,7 +42,10 @@ def test_what_uses_a_tile_says_where_it_is(uses: str, memory: str) -> None:
     [
         ("cid % M < N % 3", "x[i, j] = 0.5", "L1"),  # for M == 1 and N == 3 only the loop is left
         ("cid % M < N % 3", "y[i, j] = 0.5", "UB"),  # nothing else touches x: with the copy it goes as a whole
-        ("cid < N", "x[i, j] = 0.5", "UB"),
+        ("cid > N", "x[i, j] = 0.5", "L1"),  # a grid of one block
+        ("M > 4", "x[i, j] = 0.5", "L1"),
+        ("M > 4", "y[i, j] = 0.5", "L1"),  # an option of the factory: the tile stays, unused
+        ("A[0, 0] > 0.0", "x[i, j] = 0.5", "UB"),  # nothing but data decides
     ],
 )
 def test_uses_that_some_sizes_leave_out(condition: str, loop: str, memory: str) -> None:
@@ -52,3 +55,23 @@ def test_uses_that_some_sizes_leave_out(condition: str, loop: str, memory: str) 
     kernel = located.read()
     use = certain_uses(kernel, Late.of(file, located, kernel))[kernel.buffers["x"]]
     assert inferred(use).value == memory
+
+
+@pytest.mark.parametrize(
+    ("body", "memory"),
+    [
+        ("if cid > 0:\n    LOOP\n    T.copy(A[0, 0], x)", "UB"),
+        ("if cid > 0:\n    LOOP\nelse:\n    T.copy(A[0, 0], x)", "L1"),
+        ("if cid > 0:\n    T.copy(A[0, 0], x)\n    if cid > 1:\n        LOOP", "UB"),
+        ("if cid > 0:\n    if cid > 1:\n        T.copy(A[0, 0], x)\n    LOOP", "L1"),
+        ("T.copy(A[0, 0], x)\nif cid > 0:\n    LOOP\nelse:\n    T.tile.exp(x, x)", "UB"),
+        ("if A[0, 0] > 0.0:\n    LOOP\nelse:\n    T.copy(A[0, 0], x)", "UB"),
+    ],
+)
+def test_a_use_counts_where_the_tile_is_touched(body: str, memory: str) -> None:
+    loop = "for i in T.serial(32):\n{0}    x[i, 0] = 0.5"
+    lines = [line.replace("LOOP", loop.format(" " * (len(line) - len(line.lstrip())))) for line in body.split("\n")]
+    file = file_of(source(TILES + "\n".join(lines)))
+    (located,) = file.located
+    kernel = located.read()
+    assert inferred(certain_uses(kernel, Late.of(file, located, kernel))[kernel.buffers["x"]]).value == memory

@@ -103,19 +103,3 @@ def test_parameters_of_macros_stand_for_what_they_are_given(argument: str, expec
 def test_what_callers_give(module: str, names: set[str]) -> None:
     file = file_of(source("x = 1", module=module))
     assert {"M", "N", "bm"} & runtime_names(file, file.located[0]) == names
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ("M > 4", True),
-        ("cid % M > 4", True),  # 0 where M is 1
-        ("not cid // 2 % M <= cid % N", True),
-        ("cid % M > cid", False),
-        ("cid % 4 > 2", False),
-        ("cid // M > 4", False),
-        ("cid > 4", False),
-    ],
-)
-def test_remainders_by_sizes_may_be_no_question(condition: str, expected: bool) -> None:
-    assert decided(f"if {condition}:\n    x = 1", Late.may_be_absent) == [expected]

@@ -40,6 +40,14 @@ T.if_then_else(n > 0, 1.0, 2) < A[0, 0]
 (n > 0) == True
 L[0, 0] + n < L[0, 0]
 T.EQ(n, I[0, 0])
+T.bitwise_and(n, 3) == n
+T.Div(A[0, 0], T.float32(2)) < A[0, 1]
+n.astype("float32") < A[0, 0]
+T.reinterpret("float32", n) < A[0, 0]
+rows // 2 > n
+T.min(rows - 1, 3) < n
+rows * 0.5 < A[0, 0]
+long > L[0, 0]
 """.strip().splitlines()
 REFUSED = """
 1.0 >= n // 8
@@ -64,17 +72,38 @@ T.LT(A[0, 0], 1)
 T.LT(H[0, 0], 1.0)
 (n > 0) & (n < 1.5)
 T.Select(n > 0, 1.0, 2) < 3.0
+T.bitwise_and(n, 3) == A[0, 0]
+T.shift_left(n, 1) < A[0, 0]
+T.FloorDiv(n, 2) < A[0, 0]
+T.Max(n, 3) < A[0, 0]
+T.clamp(A[0, 0], 0.0, 1.0) < n
+n.astype("float32") < n
+T.reinterpret("float32", n) < n
+rows < A[0, 0]
+n % half * 2 < A[0, 0]
+A[0, 0] >= T.min(rows - 1, 3)
+T.ceildiv(rows, 16) > A[0, 0]
+long > n
+I[0, 0] + 3000000000 < n
 """.strip().splitlines()
+
+SIZES = """
+    rows = T.symbolic("rows")
+    half = rows // 2
+    long = T.symbolic("long", dtype="int64")
+"""
 
 
 def kernel(*lines: str, args: str = "") -> str:
+    """``rows``, ``half`` and ``long`` are sizes that are known at run time only."""
     params = ", ".join(f'{name}: T.Tensor((64, 64), "{dtype}")' for name, dtype in TENSORS.items())
     configs = "TL_ASCEND_AUTO_CV_COMBINE TL_ASCEND_AUTO_SYNC TL_ASCEND_MEMORY_PLANNING".split()
     keys = ", ".join(f"tilelang.PassConfigKey.{key}: True" for key in configs)
     body = ["t = T.alloc_shared((64, 64), 'float32')", "T.copy(A, t)", *lines, "T.copy(t, C)"]
     inner = "\n".join(f"            {line}" for line in body)
-    head = f"{HEAD}@tilelang.jit(pass_configs={{{keys}}})\ndef factory({args}):\n    @T.prim_func\n"
-    start = f'    def main({params}, n: T.int32, C: T.Tensor((64, 64), "float32")):\n'
+    head = f"{HEAD}@tilelang.jit(pass_configs={{{keys}}})\ndef factory({args}):\n{SIZES}    @T.prim_func\n"
+    late = 'R: T.Tensor((rows, long), "float32")'
+    start = f'    def main({params}, {late}, n: T.int32, C: T.Tensor((64, 64), "float32")):\n'
     return f"{head}{start}        with T.Kernel(1, threads=1, is_npu=True) as (cid):\n{inner}\n    return main\n"
 
 
@@ -128,6 +157,7 @@ def test_the_message_names_both_types() -> None:
         ("S[0, 0] < I[0, 0]", 'T.cast(S[0, 0], "int32") < I[0, 0]'),
         ("L[0, 0] < n", 'L[0, 0] < T.cast(n, "int64")'),
         ("U[0, 0] == I[0, 0]", 'T.cast(U[0, 0], "int32") == I[0, 0]'),
+        ("n % half < A[0, 0]", 'T.cast(n % half, "float32") < A[0, 0]'),
         ("n < 0.25 and 1.5 > n", 'T.cast(n, "float32") < 0.25 and 1.5 > T.cast(n, "float32")'),
         ("(n < 0.5) == (H[0, 0] < A[0, 0])", '(T.cast(n, "float32") < 0.5) == (T.cast(H[0, 0], "float32") < A[0, 0])'),
     ],
@@ -193,3 +223,70 @@ def test_a_comparison_of_two_tiles_of_two_types_is_told() -> None:
     text = kernel(*lines, "T.tile.compare(m, t, h, 'GT')", "T.tile.select(t, m, t, h, 'VSEL_TENSOR_TENSOR_MODE')")
     told = [d.message for d in check_text(text, "k.py", Options()).diagnostics if d.code == "TL710"]
     assert [message.partition(":")[0] for message in told] == ["`t` is float32 and `h` float16"] * 2
+
+
+HELD = """
+S[0, 0] + 300 < n
+S[0, 0] < 127
+U[0, 0] < 255
+L[0, 0] < 3000000000
+H[0, 0] * 70000.0 < A[0, 0]
+T.max(H[0, 0], 70000.0) < A[0, 0]
+H[0, 0] < float("inf")
+-T.infinity("float16") < H[0, 0]
+B[0, 0] * 70000 < B[0, 1]
+A[0, 0] < 3e38
+T.int8(-128) == S[0, 0]
+""".strip().splitlines()
+BEYOND = """
+S[0, 0] < 300
+U[0, 0] == -1
+n < 3000000000
+T.cast(300, "int8") == S[0, 0]
+T.uint8(-1) == U[0, 0]
+T.int8(300.5) == S[0, 0]
+T.float16(7e4) == H[0, 0]
+T.cast(T.float32(7e4), "float16") == H[0, 0]
+T.cast(6e4 + 1e4, "float16") == H[0, 0]
+H[0, 0] * 70000 < H[0, 1]
+T.max(H[0, 0], 70000) < H[0, 1]
+T.if_then_else(n > 1, H[0, 0], 70000) < H[0, 1]
+H[0, 0] < -65505
+7e4 > H[0, 0]
+A[0, 0] < 1e39
+A[0, 0] * 1e39 < A[0, 1]
+H[0, 0] < big
+""".strip().splitlines()
+
+
+def values_told(*lines: str) -> list[str]:
+    text = kernel(*lines, args="big=70000, dtype='float16'")
+    return [d.code for d in check_text(text, "k.py", Options()).diagnostics if d.code in ("TL732", "TL786")]
+
+
+@pytest.mark.parametrize(("conditions", "told"), [(HELD, []), (BEYOND, ["TL786"])])
+def test_numbers_that_a_type_holds(conditions: list[str], told: list[str]) -> None:
+    """Both compilers make a constant of the type: "Literal value 300 exceeds maximum of int8"."""
+    for condition in conditions:
+        assert values_told(f"if {condition}:", "    T.tile.fill(t, 1.0)") == told, condition
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        (["H[0, 0] = 7e4"], True),
+        (["H[0, 0] = -70000"], True),
+        (["z = 7e4", "H[0, 0] = z"], True),
+        (["z = 7e4", "A[0, 0] = z"], False),
+        (["z = T.alloc_var('float16', init=7e4)"], True),
+        (["H[0, 0] += 70000"], True),
+        (["H[0, 0] += 70000.0"], False),
+        (["S[0, 0] = n + 300"], False),
+        (["h = T.alloc_ub((64, 64), 'float16')", "T.copy(H, h, pad_value=7e4)"], True),
+        (["h = T.alloc_ub((64, 64), 'float16')", "T.tile.fill(h, 7e4)"], False),
+        (["if dtype == 'float32':", "    H[0, 0] = 7e4"], False),
+    ],
+)
+def test_numbers_that_are_stored(lines: list[str], told: bool) -> None:
+    """A fill gives C++ the number, where it is an infinity; an arm that no call takes is not there."""
+    assert values_told(*lines) == ["TL786"] * told

@@ -26,7 +26,7 @@ def test_a_kernel_that_needs_nothing_stays() -> None:
 
 
 def test_values() -> None:
-    text = kernel("T.tile.mul(t, t, A[1, 3])").replace(", n: T.int32", "")
+    text = kernel("T.tile.mul(t, t, A[1, 3])").replace(", n: T.int32", "").replace("(rows, long)", "(8, 8)")
     new = migrate_text(text, "k.py", Options()).new_text
     assert new is not None
     a = np.random.default_rng(6).standard_normal((64, 64)).astype(np.float32)

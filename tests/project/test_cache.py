@@ -14,7 +14,7 @@ from tl2npu import migration
 from tl2npu.cli import cli
 from tl2npu.files import Found, collect
 from tl2npu.options import Options
-from tl2npu.project import Batch, Outcome, plain, run
+from tl2npu.project import Batch, Outcome, run
 from tl2npu.project import cache as caches
 from tl2npu.project.cache import Cache
 from tl2npu.project.cache_folder import CacheError, cache_directory, clear
@@ -79,13 +79,13 @@ def write(**contents: bytes) -> None:
 
 
 def test_results_survive_json() -> None:
-    assert plain.loads(plain.dumps(RESULT), FileResult) == RESULT
+    assert caches.loads(caches.dumps(RESULT), FileResult) == RESULT
     with pytest.raises(TypeError):
-        plain.loads(b'{"path": 3}', FileResult)
+        caches.loads(b'{"path": 3}', FileResult)
     with pytest.raises(KeyError):
-        plain.loads(b'{"path": "a", "zzz": 3}', FileResult)
+        caches.loads(b'{"path": "a", "zzz": 3}', FileResult)
     with pytest.raises(ValueError, match="index"):
-        plain.loads(
+        caches.loads(
             b'{"path": "a", "diagnostics": [{"code":"a","name":"","severity":"x","line":1,"message":""}]}', FileResult
         )
 
@@ -96,7 +96,7 @@ def test_real_results_survive_json(name: str, monkeypatch: pytest.MonkeyPatch) -
     path = FIXTURES / name / "before.py"
     result = migration.migrate_text(path.read_text(encoding="utf-8"), str(path), Options())
     assert result.changes
-    assert plain.loads(plain.dumps(result), FileResult) == result
+    assert caches.loads(caches.dumps(result), FileResult) == result
 
 
 def test_the_second_run_works_on_nothing_and_says_the_same() -> None:

@@ -179,3 +179,76 @@ def test_variables_that_get_the_values_of_each_other() -> None:
         text += f"    if c == {turn}:\n"
         text += "".join(f"        {name} = {names[(j * (turn + 3) + turn) % 14]}\n" for j, name in enumerate(names))
     assert called(f"{text}    v0(1)\n    T.exp(2)\n") == {"g": None, "v0": None, "T.exp": "tilelang.language.exp"}
+
+
+FORWARDING = """
+try:
+    import tilelang
+    import tilelang.language as T
+except ImportError:
+    tilelang = None
+
+
+def whole(*args, **kwargs):
+    return tilelang.jit(*args, **kwargs)
+
+
+def guarded(func=None, **options):
+    '''Compile, where it can.'''
+    if tilelang is None:
+        return func
+    return tilelang.jit(func, **options)
+
+
+def copied(src, dst):
+    return T.copy(src, dst)
+
+
+def by_name(func=None, *, out_idx=None):
+    return tilelang.jit(func, out_idx=out_idx)
+
+
+def turned(src, dst):
+    return T.copy(dst, src)
+
+
+def some(*args, **kwargs):
+    return tilelang.jit(*args)
+
+
+def more(*args, **kwargs):
+    print(args)
+    kwargs["verbose"] = True
+    return tilelang.jit(*args, **kwargs)
+
+
+def either(*args, **kwargs):
+    if FAST:
+        return T.copy(*args, **kwargs)
+    return T.fill(*args, **kwargs)
+
+
+def sometimes(*args, **kwargs):
+    if FAST:
+        return T.copy(*args, **kwargs)
+    return None
+
+
+def other(*args, **kwargs):
+    return functools.partial(*args, **kwargs)
+
+
+whole(), guarded(), copied(), by_name(), turned(), some(), more(), either(), sometimes(), other()
+"""
+
+
+def test_a_function_that_hands_on_all_that_it_is_given() -> None:
+    found = called(FORWARDING)
+    assert {name for name in found if found[name] == "tilelang.jit" and name != "tilelang.jit"} == {
+        "whole",
+        "guarded",
+        "by_name",
+    }
+    assert found["copied"] == "tilelang.language.copy"
+    for name in ("turned", "some", "more", "either", "sometimes", "other"):
+        assert found[name] is None, name

@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+import libcst as cst
+
 from tl2npu.across.symbols import Class, Constant, Definition, External, Function, Member, Submodule, Symbols, link_of
-from tl2npu.source.bound import is_tilelang
+from tl2npu.kernel.expressions import code
+from tl2npu.source.bound import canonical, is_tilelang, stands_for
+from tl2npu.source.forwarding import callee_of
 
 LANGUAGE = "tilelang.language"
 Kind = Literal["macro", "maker", "helper", "importer"]
@@ -40,6 +44,18 @@ def kind_of(function: Function, symbols: Symbols) -> Kind | None:
     if decorators:
         return None
     return "helper" if _is_device_code(function, symbols) else "importer" if _imports_language(function) else None
+
+
+def forwarded_to(function: Function, symbols: Symbols) -> str | None:
+    """What of TileLang a function hands all that it is given to, by its dotted name; None for any other function."""
+    node = cst.parse_statement(ast.unparse(function.node))
+    found = callee_of(node) if isinstance(node, cst.FunctionDef) else None
+    if found is None:
+        return None
+    callee, always = found
+    meant = symbols.valued(function.module, ast.parse(code(callee), mode="eval").body)
+    dotted = canonical(meant.dotted) if isinstance(meant, External) else ""
+    return dotted if stands_for(dotted, always) else None
 
 
 def _imports_language(function: Function) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import libcst as cst
 
-from tl2npu.across.functions import Surroundings, Ungraftable, kind_of, made_by, text_of
+from tl2npu.across.functions import Surroundings, Ungraftable, forwarded_to, kind_of, made_by, text_of
 from tl2npu.across.imports import DOT, Import, Imports, Made
 from tl2npu.across.makers import arguments
 from tl2npu.across.modules import display
@@ -126,15 +126,20 @@ class _Grafter:
         if isinstance(found, Constant):
             self._put(item.statement, item.name, f"_ = {_literal(found.value)}\n", None)
         elif isinstance(found, External):
-            module, _, name = found.dotted.rpartition(".")
-            known = self.names.resolve(cst.Name(item.name)) == canonical(found.dotted)
-            if is_tilelang(found.dotted) and not known:
-                text = f"from {module} import {name} as _\n" if module else f"import {name} as _\n"
-                self._put(item.statement, item.name, text, None)
+            self._language(item, found.dotted)
+        elif isinstance(found, Function) and (dotted := forwarded_to(found, self.symbols)) is not None:
+            self._language(item, dotted)
         elif isinstance(found, Function) and kind_of(found, self.symbols) in ("macro", "helper", "importer"):
             self.known[id(found.node)] = item.name
             if not self._function(item.statement, item.name, found, found.node, {}):
                 del self.known[id(found.node)]
+
+    def _language(self, item: Import, dotted: str) -> None:
+        """An import of what the name means, if that is of TileLang and the file does not say so itself."""
+        module, _, name = dotted.rpartition(".")
+        if is_tilelang(dotted) and self.names.resolve(cst.Name(item.name)) != canonical(dotted):
+            text = f"from {module} import {name} as _\n" if module else f"import {name} as _\n"
+            self._put(item.statement, item.name, text, None)
 
     def _function(
         self,

@@ -106,5 +106,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "give each tile 32-byte aligned memory of its own, or leave the addresses to memory planning"),
     ("TL794", "wide-product-not-transposed", "warning", "display-only",
      "load the right operand transposed, with `transpose_B=True`, or compute in float16 or bfloat16"),
+    ("TL795", "unroll-of-runtime-length", "error", "display-only",
+     "write `T.serial`"),
 )
 # fmt: on

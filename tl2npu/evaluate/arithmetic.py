@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ def bits(dtype: str) -> int:
     return int(digits) if digits in ("8", "16", "32", "64") else 0
 
 
+@cache
 def storage(dtype: str) -> np.dtype[Any]:
     """The NumPy type of memory; raises ValueError for packed and unknown types."""
     if is_float(dtype):
@@ -41,6 +43,15 @@ def storage(dtype: str) -> np.dtype[Any]:
     if bits(dtype):
         return np.dtype(plain(dtype))
     raise ValueError(f"elements of type `{dtype}`")
+
+
+def is_stored(dtype: str) -> bool:
+    """Whether a name is that of a type with a :func:`storage`."""
+    try:
+        storage(dtype)
+    except ValueError:
+        return False
+    return True
 
 
 def lost(shape: tuple[int, ...], dtype: str) -> Numbers:

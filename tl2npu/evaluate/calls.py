@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import libcst as cst
@@ -11,10 +11,12 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.evaluate import arithmetic
-from tl2npu.evaluate.expressions import CORES, Expressions
+from tl2npu.evaluate.expressions import CORES, Expressions, number
 from tl2npu.evaluate.values import Function, NotChecked
 from tl2npu.kernel import languages
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.style import Dialect
+from tl2npu.source.names import Names
 
 _BUILTIN: Mapping[str, Callable[..., object]] = {
     "len": len,
@@ -22,7 +24,7 @@ _BUILTIN: Mapping[str, Callable[..., object]] = {
     "max": lambda *values: _extreme(np.maximum, values),
     "min": lambda *values: _extreme(np.minimum, values),
     "int": lambda value: int(value) if np.ndim(value) == 0 else arithmetic.cast(value, "int64"),
-    "float": lambda value=0.0: float(value) if np.ndim(value) == 0 else arithmetic.cast(value, "float64"),
+    "float": lambda value=0.0: arithmetic.cast(value, "float64") if np.ndim(value) else float(value),
     "bool": lambda value: bool(value),
     "round": round,
     "tuple": tuple,
@@ -33,6 +35,7 @@ _BUILTIN: Mapping[str, Callable[..., object]] = {
     "sum": sum,
     "str": str,
 }
+Args = Sequence[cst.BaseExpression]
 _OF_HOSTS: Mapping[str, object] = {
     "is_available": True,
     "get_num_sms": CORES,
@@ -45,25 +48,23 @@ _OF_HOSTS: Mapping[str, object] = {
 class Calls(Expressions):
     """Evaluates calls."""
 
+    def __init__(self, names: Names, dialect: Dialect) -> None:
+        super().__init__(names, dialect)
+        self._operators: dict[int, Operator | None] = {}
+        self._calls: dict[int, Callable[[], object]] = {}
+
     def operator(self, func: cst.BaseExpression) -> Operator | None:
         """The catalogue entry of a called expression."""
-        if isinstance(func, cst.Name):
-            try:
-                self.frame.find(func.value)
-                return None
-            except KeyError:
-                pass
-        resolved = self.names.resolve(func)
-        return None if resolved is None else languages.lookup(self.dialect, resolved)
+        if isinstance(func, cst.Name) and self.frame.find(func.value) is not None:
+            return None
+        if id(func) not in self._operators:
+            resolved = self.names.resolve(func)
+            self._operators[id(func)] = None if resolved is None else languages.lookup(self.dialect, resolved)
+        return self._operators[id(func)]
 
     def function(self, func: cst.BaseExpression) -> Function | None:
         """A function of the user's that an expression calls."""
-        if not isinstance(func, cst.Name):
-            return None
-        try:
-            found = self.frame.find(func.value)
-        except KeyError:
-            return None
+        found = self.frame.find(func.value) if isinstance(func, cst.Name) else None
         return found if isinstance(found, Function) else None
 
     def called(self, function: Function, node: cst.Call) -> object:
@@ -74,100 +75,93 @@ class Calls(Expressions):
         mine = self.function(node.func)
         if mine is not None:
             return self.called(mine, node)
-        if isinstance(node.func, cst.Attribute) and self.names.resolve(node.func) is None:
-            method = node.func.attr.value
-            if method in ("strip", "lower", "upper") and isinstance(text := self.value(node.func.value), str):
-                return getattr(text, method)()
-            if method == "astype" and len(node.args) == 1:
-                return arithmetic.cast(self.value(node.func.value), self.dtype(node.args[0].value))[()]
-            raise NotChecked(f"`{code(node)}` has no meaning here")
-        resolved = self.names.resolve(node.func) or ""
-        module, _, name = resolved.rpartition(".")
-        args = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
+        if id(node) not in self._calls:
+            self._calls[id(node)] = self._read(node)
+        return self._calls[id(node)]()
+
+    def _read(self, node: cst.Call) -> Callable[[], object]:
+        """A call as a function, by what is called."""
+        args = [arg.value for arg in node.args if arg.keyword is None]
         if any(arg.star for arg in node.args):
             raise NotChecked(f"`{code(node)}` has arguments with stars")
+        resolved = self.names.resolve(node.func)
+        module, _, name = (resolved or "").rpartition(".")
+        if resolved is None and isinstance(node.func, cst.Attribute):
+            method, holder = node.func.attr.value, node.func.value
+            return lambda: self._method(node, method, self.value(holder), args)
         if not resolved and isinstance(node.func, cst.Name) and node.func.value in _BUILTIN:
-            return self._of_python(node, args)
+            builtin = _BUILTIN[node.func.value]
+            return lambda: builtin(*map(self.value, args))
         if name in _OF_HOSTS:
-            return _OF_HOSTS[name]
+            return lambda: _OF_HOSTS[name]
         if module in ("math", "numpy") and hasattr(math, name):
-            return getattr(math, name)(*map(self.value, args))
-        if name in _OF_HOSTS:
-            return _OF_HOSTS[name]
+            return lambda: getattr(math, name)(*map(self.value, args))
         if module.split(".")[0] == "tilelang" or module in ("tvm.tir", "tvm.tirx", "tir"):
             return self._of_language(name, node, args)
         raise NotChecked(f"`{code(node.func)}` is not known")
 
-    def _of_python(self, node: cst.Call, args: list[cst.BaseExpression]) -> object:
-        assert isinstance(node.func, cst.Name)
-        values = [self.value(arg) for arg in args]
-        if node.func.value == "float" and values and isinstance(values[0], str):
-            return float(values[0])
-        return _BUILTIN[node.func.value](*values)
+    def _method(self, node: cst.Call, method: str, holder: object, args: Args) -> object:
+        if method in ("strip", "lower", "upper") and isinstance(holder, str):
+            return getattr(holder, method)()
+        if method == "astype" and len(args) == 1:
+            return arithmetic.cast(holder, self.dtype(args[0]))[()]
+        raise NotChecked(f"`{code(node)}` has no meaning here")
 
-    def _of_language(self, name: str, node: cst.Call, args: list[cst.BaseExpression]) -> Any:
-        self.spend(math.prod(self.lanes))
-        if name in ("symbolic", "dynamic", "dyn", "var") and args:
-            return self._symbol(node, args)
-        if name in ("cast", "Cast") and len(args) == 2:
-            typed = args if name == "cast" else args[::-1]
-            return arithmetic.cast(self.number(typed[0]), self.dtype(typed[1]))[()]
-        if name == "infinity":
-            return math.inf
-        if name in ("max_value", "min_value") and args:
-            return arithmetic.closest(self.dtype(args[0]), name == "min_value")
-        if name == "next_power_of_2":
-            return 1 << max(0, self.whole(args[0]) - 1).bit_length()
-        if name == "get_block_binding" and len(args) <= 1:
-            return self.binding(self.whole(args[0]) if args else 0)
-        if name == "get_thread_binding" and len(args) <= 1:
-            return self.thread(self.whole(args[0]) if args else 0)
-        if name == "get_thread_bindings" and not args:
-            return tuple(self.thread(axis) for axis in range(3))
-        if name in ("address_of", "region") and args:
-            return self.raw(args[0])
-        if name == "dtype" and args:
-            return self.value(args[0])
-        if name == "const" and args:
-            if len(args) == 1:
-                return self._symbol(node, args) if isinstance(args[0], cst.SimpleString) else self.value(args[0])
-            return arithmetic.cast(self.number(args[0]), self.dtype(args[1]))[()]
-        if name == "reinterpret" and len(args) == 2:
-            return self._reinterpreted(*args)
-        if name in ("if_then_else", "Select") and len(args) == 3:
-            test = self.value(args[0])
-            if np.ndim(test) == 0:
-                return self.number(args[1] if bool(test) else args[2])
-        try:
-            arithmetic.storage(name)
-            if len(args) == 1:
-                return arithmetic.cast(self.number(args[0]), name)[()]
-        except ValueError:
-            pass
+    def _of_language(self, name: str, node: cst.Call, args: Args) -> Callable[[], object]:
+        special = _OF_LANGUAGE.get(name)
+        if special is not None:
+            return lambda: special(self, args)
+        if len(args) == 1 and arithmetic.is_stored(name):
+            return lambda: arithmetic.cast(self.number(args[0]), name)[()]
         function = arithmetic.function(name)
-        if function is None or any(arg.keyword is not None for arg in node.args):
+        if function is None or len(args) < len(node.args):
             raise NotChecked(f"`{code(node.func)}` has no meaning here")
-        values = [self.number(arg) for arg in args]
-        found = function(*values)
-        if isinstance(found, np.ndarray) and found.ndim == 0:
-            found = found[()]
-        all_python = all(isinstance(value, (int, float)) for value in values)
-        return found.item() if all_python and isinstance(found, np.generic) else found
 
-    def _reinterpreted(self, left: cst.BaseExpression, right: cst.BaseExpression) -> Any:
+        numbers = [number(arg) for arg in args]
+
+        def applied() -> object:
+            self.spend(math.prod(self.lanes))
+            values = [value_of(self) for value_of in numbers]
+            found = function(*values)
+            if isinstance(found, np.ndarray) and found.ndim == 0:
+                found = found[()]
+            all_python = isinstance(found, np.generic) and all(isinstance(one, (int, float)) for one in values)
+            return found.item() if all_python else found
+
+        return applied
+
+    def selected(self, args: Args) -> object:
+        """``T.if_then_else``: only the side that is taken, if it is the same for all lanes."""
+        test = self.value(args[0])
+        if np.ndim(test) == 0:
+            return self.number(args[1] if bool(test) else args[2])
+        return np.where(test, self.number(args[1]), self.number(args[2]))
+
+    def reinterpreted(self, args: Args) -> object:
         """The bits of an integer as another integer; which argument is the type differs from version to version."""
-        first, second = self.value(left), self.value(right)
+        first, second = map(self.value, args)
         dtype, value = (first, second) if isinstance(first, str) else (second, first)
         if not isinstance(dtype, str) or not arithmetic.bits(dtype) or np.asarray(value).dtype.kind == "f":
             raise NotChecked("the bits of a float have no meaning here")
         return arithmetic.cast(value, dtype)[()]
 
-    def _symbol(self, node: cst.Call, args: list[cst.BaseExpression]) -> object:
-        text = self.value(args[0])
-        texts = [one.strip() for one in str(text).split(",")]
+    def symbol(self, args: Args) -> object:
+        """Sizes that only a launch knows, by their text."""
+        texts = [one.strip() for one in str(self.value(args[0])).split(",")]
         if all(one in self.symbols for one in texts):
             return self.symbols[texts[0]] if len(texts) == 1 else tuple(self.symbols[one] for one in texts)
-        raise NotChecked(f"the size `{code(node)}` is not known")
+        raise NotChecked(f"the size `{code(args[0])}` is not known")
+
+    def constant(self, args: Args) -> object:
+        """``T.const``: a size, a number, or a number with its type."""
+        if len(args) == 1:
+            return self.symbol(args) if isinstance(args[0], cst.SimpleString) else self.value(args[0])
+        return self.typed(*args)
+
+    def typed(self, value: cst.BaseExpression, dtype: cst.BaseExpression) -> object:
+        """A number as an element type holds it."""
+        self.spend(math.prod(self.lanes))
+        return arithmetic.cast(self.number(value), self.dtype(dtype))[()]
 
     def dtype(self, node: cst.BaseExpression) -> str:
         """An element type by its name."""
@@ -183,6 +177,27 @@ class Calls(Expressions):
     def thread(self, axis: int) -> object:
         """The number of the thread, for :mod:`tl2npu.evaluate.statements`."""
         raise NotImplementedError
+
+
+_OF_LANGUAGE: Mapping[str, Callable[[Calls, Args], object]] = {
+    **dict.fromkeys(("symbolic", "dynamic", "dyn", "var"), Calls.symbol),
+    "const": Calls.constant,
+    "cast": lambda calls, args: calls.typed(args[0], args[1]),
+    "Cast": lambda calls, args: calls.typed(args[1], args[0]),
+    "infinity": lambda calls, args: math.inf,
+    "max_value": lambda calls, args: arithmetic.closest(calls.dtype(args[0]), least=False),
+    "min_value": lambda calls, args: arithmetic.closest(calls.dtype(args[0]), least=True),
+    "next_power_of_2": lambda calls, args: 1 << max(0, calls.whole(args[0]) - 1).bit_length(),
+    "get_block_binding": lambda calls, args: calls.binding(calls.whole(args[0]) if args else 0),
+    "get_thread_binding": lambda calls, args: calls.thread(calls.whole(args[0]) if args else 0),
+    "get_thread_bindings": lambda calls, args: tuple(map(calls.thread, range(3))),
+    "address_of": lambda calls, args: calls.raw(args[0]),
+    "region": lambda calls, args: calls.raw(args[0]),
+    "dtype": lambda calls, args: calls.value(args[0]),
+    "reinterpret": Calls.reinterpreted,
+    "if_then_else": Calls.selected,
+    "Select": Calls.selected,
+}
 
 
 def _extreme(function: Callable[[Any, Any], Any], values: tuple[Any, ...]) -> object:

@@ -8,10 +8,8 @@ fills its tile with ``pad_value`` (compiler-facts 9), one to L1 clears a tile th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from tl2npu.dialects import element_types
 from tl2npu.evaluate import arithmetic
@@ -23,8 +21,11 @@ _RANK = {Memory.GM: 0, Memory.L0C: 2}
 _ON_CUBE = frozenset({Memory.L1, Memory.L0A, Memory.L0B, Memory.L0C})
 
 
-def copy(src: Region, dst: Region, pad: Any, gpu: bool, vid: int, relu: bool = False) -> None:
-    """Move the elements; ``vid`` is the vector core whose half of the rows is meant where a side is halved."""
+def copy(
+    src: Region, dst: Region, pad: Any, gpu: bool, vid: int, combine: Callable[[Any, Any], Any] | None = None
+) -> None:
+    """Move the elements, or ``combine`` what is there with what comes; ``vid`` is the vector core whose half of the
+    rows is meant where a side is halved."""
     if not gpu:
         src, dst = _own_rows(src, dst, vid)
     extents = _gpu_extents(src, dst) if gpu else _extents(src, dst)
@@ -45,16 +46,16 @@ def copy(src: Region, dst: Region, pad: Any, gpu: bool, vid: int, relu: bool = F
         return
     if any(b <= a for a, b in zip(low, high, strict=True)):
         return
+    dst.tile.touch()
     source = src.tile.data[_slices(starts[0], axes[0], low, high)]
     target = dst.tile.data[_slices(starts[1], axes[1], low, high)]
     if source.size != target.size:
         raise NotChecked(f"a copy of {source.size} elements of `{src.tile.name}` to {target.size}")
-    values = np.maximum(source, 0) if relu else source
+    values = source if combine is None else combine(target, source.reshape(target.shape))
     mode = "CAST_TRUNC"
     if not gpu and src.tile.memory is dst.tile.memory is Memory.UB:
         mode = element_types.copy_mode(plain(src.tile.dtype), plain(dst.tile.dtype))
     target[...] = arithmetic.cast(values, dst.tile.dtype, mode).reshape(target.shape)
-    dst.tile.bits, dst.tile.written = None, True
 
 
 def _own_rows(src: Region, dst: Region, vid: int) -> tuple[Region, Region]:

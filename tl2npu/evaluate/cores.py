@@ -15,6 +15,7 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.evaluate.calls import Calls
+from tl2npu.evaluate.expressions import Run
 from tl2npu.evaluate.values import Array, Frame, Tile
 from tl2npu.kernel.model import Memory
 from tl2npu.kernel.style import Dialect
@@ -47,7 +48,7 @@ class Cores(Calls):
         self.grid: tuple[int, ...] | None = None
         self.shared: dict[int, Tile] = {}
         self.launches = 0
-        self.bindings: dict[int, tuple[Operator, dict[str, object]]] = {}
+        self.bindings: dict[int, tuple[Operator, dict[str, Run]]] = {}
         self.threads: tuple[int, ...] = ()
         self.numbers: dict[int, Array] = {}
     def enter(self, core: int) -> None:
@@ -98,13 +99,6 @@ class Cores(Calls):
             self.numbers[axis] = np.arange(extent).reshape((extent, *[1] * len(self.lanes)))
             self.lanes = (extent, *self.lanes)
         return self.numbers[axis]
-
-    def known(self, name: str) -> object:
-        """What a name stands for; None for one that is not bound."""
-        try:
-            return self.frame.find(name)
-        except KeyError:
-            return None
 
     def statements(self, body: Sequence[cst.CSTNode]) -> None:
         """Run statements as all active cores, for :mod:`tl2npu.evaluate.machine`."""

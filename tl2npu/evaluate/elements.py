@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.values import Array, NotChecked, Tile, whole_number
 
 Shape = tuple[int, ...]
+COMBINED: Mapping[str, np.ufunc] = {"+": np.add, "max": np.maximum, "min": np.minimum}
+"""What atomics do."""
 
 
 def load(tile: Tile, index: Sequence[Array], zeros: bool) -> Array:
@@ -29,6 +32,9 @@ def load(tile: Tile, index: Sequence[Array], zeros: bool) -> Array:
         if zeros:
             raise NotChecked(f"an element outside of `{tile.name}` is read")
         return _outside(tile, zeros)[()]
+    slices = _window(tile.data.shape, index)
+    if slices is not None:
+        return tile.data[slices].copy()
     whole = [_integers(tile, item) for item in index]
     bad: Any = None
     places = []
@@ -42,6 +48,33 @@ def load(tile: Tile, index: Sequence[Array], zeros: bool) -> Array:
         raise NotChecked(f"`{tile.name}` is empty")
     values = tile.data[tuple(places)]
     return values if bad is None else np.where(bad, _outside(tile, zeros), values)
+
+
+def _window(shape: Shape, index: Sequence[Array]) -> tuple[slice, ...] | None:
+    """The slices that an index stands for: an axis of lanes for each axis of a tile, in order and without gaps.
+
+    The slice of an axis that lanes do not go along has one element.
+    """
+    rank, found = len(shape), []
+    for axis, item in enumerate(index):
+        if isinstance(item, int):
+            low, count = item, 1
+        elif item.ndim == rank and item.shape[axis] == item.size and item.dtype == np.int64:
+            count = item.size
+            low = int(item.flat[0]) if count else 0
+            if count > 1 and not np.array_equal(item.reshape(-1), _arange(low, count)):
+                return None
+        else:
+            return None
+        if low < 0 or low + count > shape[axis]:
+            return None
+        found.append(slice(low, low + count))
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def _arange(low: int, count: int) -> np.ndarray[Any, Any]:
+    return np.arange(low, low + count)
 
 
 def _outside(tile: Tile, zeros: bool) -> Any:
@@ -65,7 +98,7 @@ def store(tile: Tile, index: Sequence[Array], value: Array, lanes: Shape, mask: 
     """
     if len(index) != len(tile.shape):
         raise NotChecked(f"`{tile.name}` has {len(tile.shape)} axes and {len(index)} indices")
-    tile.bits, tile.written = None, True
+    tile.touch()
     plain = all(isinstance(item, (int, np.integer)) for item in index)
     if plain and tile.local and not how and math.prod(lanes) > 1:
         place = tuple(int(item) for item in index)
@@ -83,18 +116,14 @@ def store(tile: Tile, index: Sequence[Array], value: Array, lanes: Shape, mask: 
             value = values[0]
         if all(0 <= item < size for item, size in zip(index, tile.shape, strict=True)):
             place = tuple(int(item) for item in index)
-            tile.data[place] = arithmetic.cast(_combined(how, tile.data[place], value), tile.dtype)
+            tile.data[place] = arithmetic.cast(COMBINED[how](tile.data[place], value) if how else value, tile.dtype)
             tile.lanes.pop(place, None)
         return
+    slices = _window(tile.data.shape, index) if mask is None and not how else None
+    if slices is not None and tile.data[slices].shape == lanes:
+        tile.data[slices] = arithmetic.cast(value, tile.dtype)
+        return
     _scatter(tile, [_integers(tile, item) for item in index], value, lanes, mask, how)
-
-
-def _combined(how: str, before: Any, value: Array) -> Any:
-    if how == "+":
-        return before + value
-    if how:
-        return (np.maximum if how == "max" else np.minimum)(before, value)
-    return value
 
 
 def _scatter(
@@ -117,9 +146,9 @@ def _scatter(
     values, target = values.reshape(-1), tile.data.reshape(-1)
     if how:
         if _distinct(flat, target.size):
-            target[flat] = _combined(how, target[flat], values)
+            target[flat] = COMBINED[how](target[flat], values)
         else:
-            {"+": np.add, "max": np.maximum, "min": np.minimum}[how].at(target, flat, values)
+            COMBINED[how].at(target, flat, values)
     else:
         target[flat] = values
         if len(flat) > 1 and not _same(target[flat], values):

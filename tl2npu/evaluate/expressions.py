@@ -1,13 +1,14 @@
 """Expressions of the source as numbers, arrays over the lanes of ``T.Parallel`` loops, and parts of tiles.
 
-Works on the syntax tree, as Python and the compiler's front end do: nothing of the user's is executed.
+Works on the syntax tree, as Python and the compiler's front end do: nothing of the user's is executed. An expression
+is read once and becomes a function of the machine, since blocks and loops ask for it again and again.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import libcst as cst
@@ -21,6 +22,9 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.style import Dialect
 from tl2npu.source.literals import text_of
 from tl2npu.source.names import Names
+from tl2npu.source.tree import remembered
+
+Run = Callable[["Expressions"], Any]
 
 _BINARY: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
     cst.Add: operator.add,
@@ -45,15 +49,21 @@ _COMPARED: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
     cst.GreaterThanEqual: operator.ge,
 }
 _CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None, "__name__": "kernel"}
+_NUMBERS = frozenset({int, float})
 _OF_DEVICES = frozenset({"multi_processor_count", "cube_core_num", "vector_core_num"})
+_MISSING = object()
 CORES = 4
 """Of the device, where a kernel asks for their number: few, so that a core does several tasks."""
+
+
 class Expressions:
     """Evaluates expressions; ``lanes`` are the extents of the ``T.Parallel`` loops around, ``mask`` who is active."""
 
     def __init__(self, names: Names, dialect: Dialect) -> None:
         self.names = names
         self.dialect = dialect
+        self.is_gpu = dialect == "gpu"
+        """Whether tensors read as zeros behind their ends, as GPU TileLang guards them."""
         self.frame = Frame()
         self.lanes: tuple[int, ...] = ()
         self.mask: Array | None = None
@@ -68,37 +78,22 @@ class Expressions:
         if self.left < 0:
             raise NotChecked("it takes too many steps")
 
-    @property
-    def is_gpu(self) -> bool:
-        """Whether tensors read as zeros behind their ends, as GPU TileLang guards them."""
-        return self.dialect == "gpu"
-
-    # values ----------------------------------------------------------------------------------------------------------
+    def raw(self, node: cst.BaseExpression) -> Any:
+        """What an expression stands for: tiles, parts of them and variables as such."""
+        return raw(node)(self)
 
     def value(self, node: cst.BaseExpression) -> Any:
         """A number, an array over the lanes, a string, a tuple; variables and elements stand for what is in them."""
-        found = self.raw(node)
-        if isinstance(found, Cell):
-            return found.value
-        if isinstance(found, Region):
-            return self.loaded(found)
-        return found
+        return value(node)(self)
 
     def number(self, node: cst.BaseExpression) -> Any:
         """A value that is a number or an array of numbers."""
-        found = self.value(node)
-        if isinstance(found, Tile) and found.data.size == 1:
-            return found.data.reshape(-1)[0]
-        if not isinstance(found, (bool, int, float, np.ndarray, np.generic)):
-            raise NotChecked(f"`{code(node)}` is no number")
-        return found
+        return number(node)(self)
 
     def whole(self, node: cst.BaseExpression) -> int:
         """One whole number."""
         found = self.number(node)
-        if not isinstance(found, int):
-            return whole_number(found, code(node))
-        return int(found)
+        return int(found) if isinstance(found, int) else whole_number(found, code(node))
 
     def loaded(self, region: Region) -> Any:
         """The elements that indices stand for."""
@@ -110,185 +105,311 @@ class Expressions:
             self.watch.reads(region.tile, region.starts, self.lanes, self.mask)
         return elements.load(region.tile, region.starts, self.is_gpu and region.tile.in_global)
 
-    def raw(self, node: cst.BaseExpression) -> Any:
-        """What an expression stands for: tiles, parts of them and variables as such."""
-        handler = _HANDLERS.get(type(node))
-        if handler is None:
-            raise NotChecked(f"`{code(node)}` has no meaning here")
-        return handler(self, node)
-
-    def _name(self, node: cst.Name) -> object:
-        if node.value in _CONSTANTS:
-            return _CONSTANTS[node.value]
-        try:
-            found = self.frame.find(node.value)
-        except KeyError:
-            return self._imported(node)
-        if isinstance(found, Unknown):
-            raise NotChecked(found.why)
-        return found
-
-    def _imported(self, node: cst.Name | cst.Attribute) -> object:
+    def imported(self, node: cst.Name | cst.Attribute) -> object:
+        """What a name stands for that nothing here binds."""
         resolved = self.names.resolve(node) or ""
         module, _, name = resolved.rpartition(".")
         if resolved in ("math.pi", "math.e", "math.inf", "math.nan"):
             return getattr(math, name)
         if resolved in ("numpy.inf", "numpy.pi"):
             return getattr(np, name)
-        if module in ("tilelang.language", "torch"):
-            try:
-                arithmetic.storage(name)
-            except ValueError:
-                raise NotChecked(f"`{code(node)}` has no meaning here") from None
+        if module in ("tilelang.language", "torch") and arithmetic.is_stored(name):
             return name
         raise NotChecked(f"the value of `{code(node)}` is not known")
-
-    def _attribute(self, node: cst.Attribute) -> object:
-        if self.names.resolve(node):
-            return self._imported(node)
-        if node.attr.value in _OF_DEVICES:
-            return CORES
-        holder = self.raw(node.value)
-        if isinstance(holder, Tile) and node.attr.value == "shape":
-            if holder.halved:
-                raise NotChecked(f"the shape of `{holder.name}`, which two cores share, is asked for")
-            return holder.shape
-        if isinstance(holder, Tile) and node.attr.value == "data":
-            return holder
-        if isinstance(holder, (Tile, Cell)) and node.attr.value == "dtype":
-            return holder.dtype
-        raise NotChecked(f"`{code(node)}` has no meaning here")
-
-    def _subscript(self, node: cst.Subscript) -> object:
-        base = self.raw(node.value)
-        indices: list[cst.BaseSlice] = []
-        for element in node.slice:
-            index = element.slice
-            if isinstance(index, cst.Index) and isinstance(index.value, cst.Tuple):
-                indices += [cst.Index(item.value) for item in index.value.elements]
-            else:
-                indices.append(index)
-        if isinstance(base, Tile):
-            return self._part(base, indices)
-        if isinstance(base, Cell):
-            return base
-        if isinstance(base, (tuple, list)) and len(indices) == 1 and isinstance(indices[0], cst.Index):
-            place = self.whole(indices[0].value)
-            if -len(base) <= place < len(base):
-                return base[place]
-        if isinstance(base, (tuple, list)) and len(indices) == 1 and isinstance(indices[0], cst.Slice):
-            ends = [None if end is None else self.whole(end) for end in (indices[0].lower, indices[0].upper)]
-            return base[ends[0] : ends[1]]
-        raise NotChecked(f"`{code(node)}` has no meaning here")
-
-    def _part(self, tile: Tile, indices: list[cst.BaseSlice]) -> Region:
-        starts: list[Array] = []
-        extents: list[int] = []
-        has_slice = False
-        for axis, index in enumerate(indices):
-            if axis >= len(tile.shape):
-                raise NotChecked(f"`{tile.name}` has more indices than axes")
-            if isinstance(index, cst.Index):
-                if index.star:
-                    raise NotChecked("an index with a star")
-                start = self.number(index.value)
-                if self.is_gpu and _is_negative(index.value) and np.all(np.asarray(start) < 0):
-                    start = start + tile.shape[axis]  # legalize_negative_index.cc
-                starts.append(int(start) if isinstance(start, (bool, np.integer)) else start)
-                extents.append(1)
-                continue
-            assert isinstance(index, cst.Slice)
-            if index.step is not None and self.whole(index.step) != 1:
-                raise NotChecked(f"a part of `{tile.name}` with a step")
-            has_slice = True
-            size = tile.shape[axis]
-            low = self.whole(index.lower) if index.lower is not None else 0
-            high = self.whole(index.upper) if index.upper is not None else size
-            if tile.halved and axis == 0 and index.upper is not None and high - low > size > 0:
-                high = low + (high - low) // 2  # the text counts the rows of both cores
-            starts.append(low)
-            extents.append(high - low)
-        if has_slice:
-            for size in tile.shape[len(indices) :]:
-                starts.append(0)
-                extents.append(size)
-        return Region(tile, starts, extents if has_slice else None)
-
-    def _binary(self, node: cst.BinaryOperation) -> object:
-        left, right = self.value(node.left), self.value(node.right)
-        function = _BINARY.get(type(node.operator))
-        if function is None or isinstance(left, Tile) or isinstance(right, Tile):
-            raise NotChecked(f"`{code(node)}` has no meaning here")
-        if isinstance(node.operator, cst.Add) and isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)):
-            return [*left, *right]
-        if isinstance(node.operator, cst.Divide) and _is_device(left, right):
-            return arithmetic.divided(left, right)
-        if isinstance(left, bool) and isinstance(right, np.ndarray):
-            left = np.bool_(left)
-        if _both_bool(left, right) and isinstance(node.operator, (cst.Subtract, cst.Add, cst.Multiply)):
-            left, right = np.asarray(left, np.int64), np.asarray(right, np.int64)
-        if isinstance(node.operator, cst.Power) and _is_device(left, right):
-            left = np.asarray(left, np.float64)
-        try:
-            return function(left, right)
-        except OverflowError:  # a number that the other type does not have
-            return function(np.asarray(left, np.int64), np.asarray(right, np.int64))
-
-    def _unary(self, node: cst.UnaryOperation) -> object:
-        found = self.value(node.expression)
-        if isinstance(node.operator, cst.Not):
-            return np.logical_not(found) if np.ndim(found) else not found
-        if isinstance(node.operator, cst.Minus):
-            return -found if not isinstance(found, (bool, np.bool_)) else -int(found)
-        if isinstance(node.operator, cst.BitInvert):
-            return ~found
-        return found
-
-    def _comparison(self, node: cst.Comparison) -> object:
-        left, found = self.value(node.left), None
-        for target in node.comparisons:
-            kind = type(target.operator)
-            right = self.value(target.comparator)
-            if kind in (cst.Is, cst.IsNot):
-                this: Any = (left is right) == (kind is cst.Is)
-            elif kind in (cst.In, cst.NotIn) and isinstance(right, (tuple, list, str)):
-                this = (left in right) == (kind is cst.In)
-            elif isinstance(left, (Tile, tuple)) or isinstance(right, (Tile, tuple)) or kind not in _COMPARED:
-                raise NotChecked(f"`{code(node)}` has no meaning here")
-            elif isinstance(left, str) and isinstance(right, str):
-                this = _COMPARED[kind](plain(left), plain(right))
-            else:
-                this = _COMPARED[kind](left, right)
-            found = this if found is None else np.logical_and(found, this)
-            left = right
-        return found
-
-    def _boolean(self, node: cst.BooleanOperation) -> object:
-        left = self.value(node.left)
-        is_and = isinstance(node.operator, cst.And)
-        if np.ndim(left) == 0:
-            return self.value(node.right) if bool(left) == is_and else left
-        return (np.logical_and if is_and else np.logical_or)(left, self.value(node.right))
-
-    def _choice(self, node: cst.IfExp) -> object:
-        test = self.value(node.test)
-        if np.ndim(test) == 0:
-            return self.raw(node.body if bool(test) else node.orelse)
-        return np.where(test, self.value(node.body), self.value(node.orelse))
-
-    def _sequence(self, node: cst.Tuple | cst.List) -> tuple[object, ...]:
-        found: list[object] = []
-        for element in node.elements:
-            value = self.raw(element.value)
-            if isinstance(element, cst.StarredElement):
-                found += cast("tuple[object, ...]", value)
-            else:
-                found.append(value.value if isinstance(value, Cell) else value)
-        return tuple(found)
 
     def call(self, node: cst.Call) -> object:
         """The value of a call, for :mod:`tl2npu.evaluate.calls`."""
         raise NotImplementedError
+
+
+@remembered
+def raw(node: cst.BaseExpression) -> Run:
+    """An expression as a function that gives what it stands for: tiles, parts of them and variables as such."""
+    reader = _READERS.get(type(node))
+    if reader is None:
+        return lambda _: _meaningless(node)
+    return reader(node)
+
+
+@remembered
+def value(node: cst.BaseExpression) -> Run:
+    """An expression as a function that gives its value; variables and elements stand for what is in them."""
+    run = raw(node)
+    if type(node) in _VALUES:
+        return run
+
+    def function(machine: Expressions) -> Any:
+        found = run(machine)
+        if type(found) is Region:
+            return machine.loaded(found)
+        return found.value if type(found) is Cell else found
+
+    return function
+
+
+@remembered
+def number(node: cst.BaseExpression) -> Run:
+    """An expression as a function that gives a number or an array of numbers."""
+    run = value(node)
+
+    def function(machine: Expressions) -> Any:
+        found = run(machine)
+        if isinstance(found, (int, float, np.ndarray, np.generic)):
+            return found
+        if isinstance(found, Tile) and found.data.size == 1:
+            return found.data.reshape(-1)[0]
+        raise NotChecked(f"`{code(node)}` is no number")
+
+    return function
+
+
+def _meaningless(node: cst.CSTNode) -> Any:
+    raise NotChecked(f"`{code(node)}` has no meaning here")
+
+
+def _constant(found: object) -> Run:
+    return lambda _: found
+
+
+def _name(node: cst.Name) -> Run:
+    name = node.value
+    if name in _CONSTANTS:
+        return _constant(_CONSTANTS[name])
+
+    def function(machine: Expressions) -> object:
+        frame: Frame | None = machine.frame
+        while frame is not None:
+            found = frame.values.get(name, _MISSING)
+            if found is not _MISSING:
+                if type(found) is Unknown:
+                    raise NotChecked(found.why)
+                return found
+            frame = frame.parent
+        return machine.imported(node)
+
+    return function
+
+
+def _attribute(node: cst.Attribute) -> Run:
+    name, holder_of = node.attr.value, raw(node.value)
+
+    def function(machine: Expressions) -> object:
+        if machine.names.resolve(node):
+            return machine.imported(node)
+        if name in _OF_DEVICES:
+            return CORES
+        holder = holder_of(machine)
+        if isinstance(holder, Tile) and name == "shape":
+            if holder.halved:
+                raise NotChecked(f"the shape of `{holder.name}`, which two cores share, is asked for")
+            return holder.shape
+        if isinstance(holder, Tile) and name == "data":
+            return holder
+        if isinstance(holder, (Tile, Cell)) and name == "dtype":
+            return holder.dtype
+        return _meaningless(node)
+
+    return function
+
+
+def _subscript(node: cst.Subscript) -> Run:
+    base_of = raw(node.value)
+    indices: list[cst.BaseSlice] = []
+    for element in node.slice:
+        index = element.slice
+        if isinstance(index, cst.Index) and isinstance(index.value, cst.Tuple):
+            indices += [cst.Index(item.value) for item in index.value.elements]
+        else:
+            indices.append(index)
+    part = _part(indices)
+
+    def function(machine: Expressions) -> object:
+        base = base_of(machine)
+        if type(base) is Tile:
+            return part(machine, base)
+        if type(base) is Cell:
+            return base
+        if isinstance(base, (tuple, list)) and len(indices) == 1:
+            return _item(machine, base, indices[0])
+        return _meaningless(node)
+
+    return function
+
+
+def _item(machine: Expressions, several: Sequence[object], index: cst.BaseSlice) -> object:
+    if isinstance(index, cst.Index):
+        place = machine.whole(index.value)
+        if not -len(several) <= place < len(several):
+            raise NotChecked("an item behind the end of a sequence")
+        return several[place]
+    assert isinstance(index, cst.Slice)
+    ends = [None if end is None else machine.whole(end) for end in (index.lower, index.upper)]
+    return several[ends[0] : ends[1]]
+
+
+def _part(indices: Sequence[cst.BaseSlice]) -> Callable[[Expressions, Tile], Region]:
+    """The part of a tile that indices and slices stand for; where slices lack, an index may be where a part begins."""
+    has_slice = any(isinstance(index, cst.Slice) for index in indices)
+    readers = [_ends(index) if isinstance(index, cst.Slice) else _place(index) for index in indices]
+
+    def function(machine: Expressions, tile: Tile) -> Region:
+        shape = tile.data.shape
+        if len(readers) > len(shape):
+            raise NotChecked(f"`{tile.name}` has more indices than axes")
+        found = [reader(machine, tile, axis) for axis, reader in enumerate(readers)]
+        starts = [start for start, _ in found]
+        if not has_slice:
+            return Region(tile, starts, None)
+        rest = shape[len(readers) :]
+        return Region(tile, starts + [0] * len(rest), [extent for _, extent in found] + list(rest))
+
+    return function
+
+
+def _place(index: cst.BaseSlice) -> Callable[[Expressions, Tile, int], tuple[Any, int]]:
+    """An index as where it is, and an extent of 1."""
+    assert isinstance(index, cst.Index)
+    start_of, is_negative = number(index.value), _is_negative(index.value)
+
+    def function(machine: Expressions, tile: Tile, axis: int) -> tuple[Any, int]:
+        start = start_of(machine)
+        if is_negative and machine.is_gpu and np.all(np.asarray(start) < 0):
+            start = start + tile.shape[axis]  # legalize_negative_index.cc
+        return (int(start) if isinstance(start, (bool, np.integer)) else start), 1
+
+    return function
+
+
+def _ends(index: cst.Slice) -> Callable[[Expressions, Tile, int], tuple[int, int]]:
+    """A slice as where it begins, and its extent."""
+
+    def function(machine: Expressions, tile: Tile, axis: int) -> tuple[int, int]:
+        if index.step is not None and machine.whole(index.step) != 1:
+            raise NotChecked(f"a part of `{tile.name}` with a step")
+        size = tile.data.shape[axis]
+        low = machine.whole(index.lower) if index.lower is not None else 0
+        extent = (machine.whole(index.upper) if index.upper is not None else size) - low
+        if tile.halved and axis == 0 and index.upper is not None and extent > size > 0:
+            extent //= 2  # the text counts the rows of both cores
+        return low, extent
+
+    return function
+
+
+def _binary(node: cst.BinaryOperation) -> Run:
+    left_of, right_of, kind = value(node.left), value(node.right), type(node.operator)
+    operation = _BINARY.get(kind, lambda *_: _meaningless(node))
+
+    def function(machine: Expressions) -> Any:
+        left, right = left_of(machine), right_of(machine)
+        if type(left) in _NUMBERS and type(right) in _NUMBERS:
+            return operation(left, right)
+        if isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)) and kind is cst.Add:
+            return [*left, *right]
+        if isinstance(left, Tile) or isinstance(right, Tile):
+            return _meaningless(node)
+        if _is_device(left, right):
+            return _on_device(kind, operation, left, right)
+        return operation(left, right)
+
+    return function
+
+
+def _on_device(kind: type[cst.CSTNode], operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    if kind is cst.Divide:
+        return arithmetic.divided(left, right)
+    if isinstance(left, bool):
+        left = np.bool_(left)
+    if kind in (cst.Subtract, cst.Add, cst.Multiply) and np.asarray(left).dtype == np.asarray(right).dtype == np.bool_:
+        left, right = np.asarray(left, np.int64), np.asarray(right, np.int64)
+    if kind is cst.Power:
+        left = np.asarray(left, np.float64)
+    try:
+        return operation(left, right)
+    except OverflowError:  # a number that the other type does not have
+        return operation(np.asarray(left, np.int64), np.asarray(right, np.int64))
+
+
+def _unary(node: cst.UnaryOperation) -> Run:
+    value_of, kind = value(node.expression), type(node.operator)
+
+    def function(machine: Expressions) -> Any:
+        found = value_of(machine)
+        if kind is cst.Not:
+            return np.logical_not(found) if np.ndim(found) else not found
+        if kind is cst.Minus:
+            return -found if not isinstance(found, (bool, np.bool_)) else -int(found)
+        return ~found if kind is cst.BitInvert else found
+
+    return function
+
+
+def _comparison(node: cst.Comparison) -> Run:
+    first = value(node.left)
+    others = [(type(target.operator), value(target.comparator)) for target in node.comparisons]
+
+    def function(machine: Expressions) -> object:
+        left, found = first(machine), None
+        for kind, value_of in others:
+            right = value_of(machine)
+            this = _compared(node, kind, left, right)
+            found = this if found is None else np.logical_and(found, this)
+            left = right
+        return found
+
+    return function
+
+
+def _compared(node: cst.CSTNode, kind: type[cst.CSTNode], left: Any, right: Any) -> Any:
+    if kind in (cst.Is, cst.IsNot):
+        return (left is right) == (kind is cst.Is)
+    if kind in (cst.In, cst.NotIn) and isinstance(right, (tuple, list, str)):
+        return (left in right) == (kind is cst.In)
+    if isinstance(left, (Tile, tuple)) or isinstance(right, (Tile, tuple)) or kind not in _COMPARED:
+        return _meaningless(node)
+    if isinstance(left, str) and isinstance(right, str):
+        return _COMPARED[kind](plain(left), plain(right))
+    return _COMPARED[kind](left, right)
+
+
+def _boolean(node: cst.BooleanOperation) -> Run:
+    left_of, right_of, is_and = value(node.left), value(node.right), isinstance(node.operator, cst.And)
+
+    def function(machine: Expressions) -> object:
+        left = left_of(machine)
+        if np.ndim(left) == 0:
+            return right_of(machine) if bool(left) == is_and else left
+        return (np.logical_and if is_and else np.logical_or)(left, right_of(machine))
+
+    return function
+
+
+def _choice(node: cst.IfExp) -> Run:
+    test_of = value(node.test)
+
+    def function(machine: Expressions) -> object:
+        test = test_of(machine)
+        if np.ndim(test) == 0:
+            return machine.raw(node.body if bool(test) else node.orelse)
+        return np.where(test, machine.value(node.body), machine.value(node.orelse))
+
+    return function
+
+
+def _sequence(node: cst.Tuple | cst.List) -> Run:
+    several = [(raw(element.value), isinstance(element, cst.StarredElement)) for element in node.elements]
+
+    def function(machine: Expressions) -> tuple[object, ...]:
+        found: list[object] = []
+        for value_of, has_star in several:
+            one = value_of(machine)
+            if has_star:
+                found += cast("tuple[object, ...]", one)
+            else:
+                found.append(one.value if isinstance(one, Cell) else one)
+        return tuple(found)
+
+    return function
 
 
 def _is_negative(node: cst.BaseExpression) -> bool:
@@ -302,36 +423,26 @@ def _is_device(*values: object) -> bool:
     return any(isinstance(value, (np.ndarray, np.generic)) for value in values)
 
 
-def _both_bool(*values: Any) -> bool:
-    return _is_device(*values) and all(np.asarray(value).dtype == np.bool_ for value in values)
+def _literal(node: cst.Integer | cst.Float) -> Run:
+    return _constant(node.evaluated_value)
 
 
-def _string(_: Expressions, node: cst.SimpleString) -> object:
-    return text_of(node)
-
-
-def _literal(_: Expressions, node: cst.Integer | cst.Float) -> object:
-    return node.evaluated_value
-
-
-def _text(_: Expressions, node: cst.FormattedString) -> object:
-    return ""
-
-
-_HANDLERS: Mapping[type[cst.CSTNode], Callable[[Expressions, Any], Any]] = {
-    cst.Name: Expressions._name,
+_READERS: Mapping[type[cst.CSTNode], Callable[[Any], Run]] = {
+    cst.Name: _name,
     cst.Integer: _literal,
     cst.Float: _literal,
-    cst.SimpleString: _string,
-    cst.FormattedString: _text,
-    cst.BinaryOperation: Expressions._binary,
-    cst.UnaryOperation: Expressions._unary,
-    cst.Comparison: Expressions._comparison,
-    cst.BooleanOperation: Expressions._boolean,
-    cst.IfExp: Expressions._choice,
-    cst.Call: lambda self, node: self.call(node),
-    cst.Subscript: Expressions._subscript,
-    cst.Attribute: Expressions._attribute,
-    cst.Tuple: Expressions._sequence,
-    cst.List: Expressions._sequence,
+    cst.SimpleString: lambda node: _constant(text_of(node)),
+    cst.FormattedString: lambda _: _constant(""),
+    cst.BinaryOperation: _binary,
+    cst.UnaryOperation: _unary,
+    cst.Comparison: _comparison,
+    cst.BooleanOperation: _boolean,
+    cst.IfExp: _choice,
+    cst.Call: lambda node: lambda machine: machine.call(node),
+    cst.Subscript: _subscript,
+    cst.Attribute: _attribute,
+    cst.Tuple: _sequence,
+    cst.List: _sequence,
 }
+_VALUES = frozenset(_READERS) - {cst.Name, cst.Call, cst.Subscript, cst.Attribute, cst.IfExp}
+"""Expressions that stand for no variable and no part of a tile."""

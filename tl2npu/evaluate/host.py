@@ -97,7 +97,7 @@ class _Host(Machine):
 
     def _attempt(self, small: cst.BaseSmallStatement) -> None:
         try:
-            self._small(small, True)
+            self.small(small)
             for name in assigned_names(small) & self.sizes.keys():
                 if type(self.frame.values.get(name)) is int:  # a constant of the module, as a smaller size
                     self.frame.values[name] = self.sizes[name]

@@ -19,6 +19,8 @@ from tl2npu.source.tree import nodes_of
 _BOUNDARIES = re.compile(r"seqlens|offset|indptr|starts?$|ends?$|^cu_|padded", re.IGNORECASE)
 _COUNTS = re.compile(r"sizes?$|lens?$|lengths?$|counts?$|^num_", re.IGNORECASE)
 _PADDED = 0.15
+_PERIOD = 65_521
+"""Of large tensors: a prime, so that no two rows are alike."""
 ATTEMPTS = (1, 2, 3)
 """Integers are drawn in their whole range, then from 0 and 1, then they are 0; counts get smaller: tables may be valid
 in few ways."""
@@ -72,7 +74,7 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, 
         if kind == np.bool_:
             tensor.data = rng.random(shape) < 0.6
         elif kind == np.float64:
-            tensor.data = rng.standard_normal(shape) * 0.75 + 0.125
+            tensor.data = np.resize(rng.standard_normal(min(tensor.data.size, _PERIOD)) * 0.75 + 0.125, shape)
         elif arithmetic.bits(tensor.dtype) == 8:
             tensor.data = rng.integers(0 if kind.kind == "u" else -8, 120, shape).astype(kind)
         else:

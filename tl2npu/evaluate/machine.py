@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,19 +16,21 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.evaluate.apart import apart, nest_of
+from tl2npu.evaluate.cores import Layout
 from tl2npu.evaluate.statements import Statements
 from tl2npu.evaluate.values import Cell, Frame, Function, NotChecked, Row, Unknown, whole_number
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.conditions import as_if
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.style import unprofiled
+from tl2npu.kernel.style import Dialect, unprofiled
+from tl2npu.source.names import Names
+from tl2npu.source.tree import remembered
 
-_AT_ONCE = frozenset({"Parallel"})
-_IN_ORDER = frozenset({"serial", "Serial", "Pipelined", "unroll", "Unroll", "vectorized", "Vectorized", "grid"})
+_AT_ONCE = frozenset({"Parallel", "thread_binding"})
+_IN_ORDER = frozenset(
+    {"serial", "Serial", "Pipelined", "unroll", "Unroll", "vectorized", "Vectorized", "grid", "range", "Persistent"}
+)
 _MOST_TURNS = 4096
-_MOST_BLOCKS = 100_000
-"""More than the bound on work lets through."""
-
 
 
 class _Launched(Exception):
@@ -37,25 +39,32 @@ class _Launched(Exception):
 class Machine(Statements):
     """Runs the blocks of one kernel."""
 
-    def run(
-        self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object], backwards: bool = False
-    ) -> None:
-        """Run every block of the grid, the first axis fastest; ``backwards``: the last one first."""
-        self.grid = None
+    def __init__(self, names: Names, dialect: Dialect, layout: Layout) -> None:
+        super().__init__(names, dialect, layout)
+        self._withs: dict[int, cst.If | list[cst.BaseExpression]] = {}
+
+    def begin(self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]) -> int:
+        """Go as far as the launch, which tells the grid; returns the number of blocks."""
+        self.grid, self.kernel = None, (body, around, params)
         with suppress(_Launched):
-            self._block((), body, around, params)
+            self._block(())
         if self.grid is None:
             raise NotChecked("it has no launch")
         if math.prod(self.grid) == 0:
             raise NotChecked("it has no block at this size")
-        axes = [range(extent) for extent in reversed(self.grid)]
-        blocks = [tuple(reversed(place)) for place in itertools.islice(itertools.product(*axes), _MOST_BLOCKS)]
-        for block in reversed(blocks) if backwards else blocks:
-            self._block(block, body, around, params)
+        return math.prod(self.grid)
 
-    def _block(
-        self, block: tuple[int, ...], body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]
-    ) -> None:
+    def run(self, blocks: Iterable[int]) -> None:
+        """Run blocks of the grid by their numbers, the first axis fastest; :meth:`begin` has been called."""
+        for number in blocks:
+            place = []
+            for extent in self.grid or ():
+                number, own = divmod(number, extent)
+                place.append(own)
+            self._block(tuple(place))
+
+    def _block(self, block: tuple[int, ...]) -> None:
+        body, around, params = self.kernel
         self.block, self.launches, self.shared, self.lanes, self.numbers = block, 0, {}, (), {}
         self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
         self.core, self.frame = 0, self.frames[0]
@@ -91,7 +100,7 @@ class Machine(Statements):
     def statements(self, body: Sequence[cst.CSTNode]) -> None:
         """Run statements as all active cores."""
         for statement in body:
-            if isinstance(statement, cst.SimpleStatementLine):
+            if type(statement) is cst.SimpleStatementLine:
                 for part in statement.body:
                     self.small(part)
             else:
@@ -100,31 +109,30 @@ class Machine(Statements):
     def compound(self, node: cst.CSTNode) -> None:
         """Run a compound statement as all active cores."""
         self.spend(0)
-        if isinstance(node, cst.For):
-            self._for(node)
-        elif isinstance(node, cst.If):
-            self._if(node)
-        elif isinstance(node, cst.With):
-            self._with(node)
-        elif isinstance(node, cst.While):
-            self._while(node)
-        elif isinstance(node, cst.FunctionDef):
-            self.each(lambda _: self.frame.values.__setitem__(node.name.value, Function(node, self.frame)))
-        else:
+        kind = type(node)
+        if kind not in _COMPOUND:
             raise NotChecked("a compound statement has no meaning here")
+        _COMPOUND[kind](self, node)
+
+    def _function(self, node: cst.FunctionDef) -> None:
+        self.each(lambda _: self.frame.values.__setitem__(node.name.value, Function(node, self.frame)))
 
     def _with(self, node: cst.With) -> None:
-        written = as_if(node, self.names) if self.is_gpu else None
-        if written is not None:
-            self._if(written)
+        if id(node) not in self._withs:
+            written = as_if(node, self.names) if self.is_gpu else None
+            items = unprofiled(node, self.names) if self.is_gpu else node.items
+            self._withs[id(node)] = written or [item.item for item in items]
+        written_or_items = self._withs[id(node)]
+        if isinstance(written_or_items, cst.If):
+            self._if(written_or_items)
             return
-        for item in unprofiled(node, self.names) if self.is_gpu else node.items:
-            op = self.operator(item.item.func) if isinstance(item.item, cst.Call) else None
+        for item in written_or_items:
+            op = self.operator(item.func) if isinstance(item, cst.Call) else None
             if op is not None and op.kind is Kind.LAUNCH:
-                assert isinstance(item.item, cst.Call)
-                self._launch(node, item.item)
+                assert isinstance(item, cst.Call)
+                self._launch(node, item)
             elif op is None or (op.kind is not Kind.SCOPE and op.name not in ("rs",)):
-                raise NotChecked(f"`with {code(item.item)}` has no meaning here")
+                raise NotChecked(f"`with {code(item)}` has no meaning here")
         self.statements(body_of(node))
 
     def _while(self, node: cst.While) -> None:
@@ -163,33 +171,35 @@ class Machine(Statements):
         self.mask = before
 
     def _for(self, node: cst.For) -> None:
-        call = node.iter
+        call, names = node.iter, _names(node.target)
         if isinstance(call, cst.IfExp):
             call = call.body if bool(self.number(call.test)) else call.orelse
-        op = self.operator(call.func) if isinstance(call, cst.Call) else None
-        of_python = isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value == "range"
-        targets: list[cst.BaseExpression] = [node.target]
-        if isinstance(node.target, (cst.Tuple, cst.List)):
-            targets = [element.value for element in node.target.elements]
-        names = [target.value for target in targets if isinstance(target, cst.Name)]
-        if len(names) != len(targets):
+        kind = self._kind(call) if isinstance(call, cst.Call) else ""
+        if not names:
             raise NotChecked("a loop over something else than names")
-        threads = isinstance(call, cst.Call) and (self.names.resolve(call.func) or "").endswith(".thread_binding")
-        if isinstance(call, cst.Call) and (threads or (op is not None and op.name in _AT_ONCE)):
-            bounds = [arg.value for arg in call.args if arg.keyword is None][int(threads) :]
+        if not isinstance(call, cst.Call) or not kind:
+            self._over(node, self.value(node.iter))
+        elif kind in _AT_ONCE:
+            bounds = [arg.value for arg in call.args if arg.keyword is None][int(kind == "thread_binding") :]
             for core in self.active:
                 self.only((core,), lambda: self._at_once(node, names, bounds))
-        elif isinstance(call, cst.Call) and op is not None and op.name == "Persistent" and len(call.args) > 2:
+        elif kind == "Persistent" and len(call.args) > 2:
             self._tasks(node, call)
-        elif isinstance(call, cst.Call) and (of_python or (op is not None and op.name in _IN_ORDER)):
-            self._in_order(node, names, call, op is not None and op.name == "grid")
         else:
-            items = self.value(node.iter)
-            if not isinstance(items, (tuple, list, range)):
-                raise NotChecked(f"a loop over `{code(node.iter)}` has no meaning here")
-            for item in items:
-                self.each(lambda _, item=item: self._bind(node.target, item))  # type: ignore[misc]
-                self.statements(body_of(node))
+            self._in_order(node, names, call, kind == "grid")
+
+    def _kind(self, call: cst.Call) -> str:
+        """What a loop goes over: the name of a function of the language or of Python; nothing for other calls."""
+        op = self.operator(call.func)
+        name = op.name if op is not None else (self.names.resolve(call.func) or code(call.func)).rpartition(".")[-1]
+        return name if name in _AT_ONCE or name in _IN_ORDER else ""
+
+    def _over(self, node: cst.For, items: object) -> None:
+        if not isinstance(items, (tuple, list, range)):
+            raise NotChecked(f"a loop over `{code(node.iter)}` has no meaning here")
+        for item in items:
+            self.each(lambda _, item=item: self._bind(node.target, item))  # type: ignore[misc]
+            self.statements(body_of(node))
 
     def _at_once(self, node: cst.For, names: list[str], bounds: list[cst.BaseExpression]) -> None:
         if len(bounds) != len(names):
@@ -214,7 +224,7 @@ class Machine(Statements):
 
     def _in_order(self, node: cst.For, names: list[str], call: cst.Call, grid: bool) -> None:
         bound = apart(node)
-        if bound and not any(isinstance(self.known(name), Cell) for name in bound):
+        if bound and not any(isinstance(self.frame.find(name), Cell) for name in bound):
             for core in self.active:
                 self.only((core,), lambda: self._all_turns(nest_of(node), bound))
             return
@@ -297,3 +307,20 @@ class Machine(Statements):
             self.each(lambda _, turn=turn: self.frame.values.__setitem__(name, turn))  # type: ignore[misc]
             self.statements(body_of(node))
         self.mask = before
+
+
+@remembered
+def _names(target: cst.BaseAssignTargetExpression) -> list[str]:
+    """The variables of a loop; none where it binds something else than names."""
+    several = target.elements if isinstance(target, (cst.Tuple, cst.List)) else [cst.Element(target)]
+    found = [one.value.value for one in several if isinstance(one.value, cst.Name)]
+    return found if len(found) == len(several) else []
+
+
+_COMPOUND: Mapping[type[cst.CSTNode], Callable[[Machine, Any], None]] = {
+    cst.For: Machine._for,
+    cst.If: Machine._if,
+    cst.With: Machine._with,
+    cst.While: Machine._while,
+    cst.FunctionDef: Machine._function,
+}

@@ -21,6 +21,10 @@ IDLE = frozenset({Kind.SYNC, Kind.ANNOTATION, Kind.DEBUG})
 _IDLE_NAMES = frozenset({"use_swizzle", "sync_threads", "sync_all", "disable_warp_group_reg_alloc", "finalize_reducer"})
 
 
+_PRODUCT = 1 << 18
+"""Multiplications up to which OpenBLAS starts no threads: they would cost more than they save."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where an operator stands: the lanes around it, who is active, the number of the vector core, the language."""
@@ -66,7 +70,8 @@ def _copy(args: Args, place: Place) -> None:
         raise NotChecked("a copy transposes")
     pad = args.get("pad_value")
     source, target = _region(args, "src"), _region(args, "dst")
-    copies.copy(source, target, 0 if pad is None else pad, place.gpu, place.vid, _flag(args, "enable_relu"))
+    combine = (lambda _, new: np.maximum(new, 0)) if _flag(args, "enable_relu") else None
+    copies.copy(source, target, 0 if pad is None else pad, place.gpu, place.vid, combine)
 
 
 def _fill(args: Args, place: Place) -> None:
@@ -99,7 +104,8 @@ def _gemm(args: Args, place: Place) -> None:
     target = _region(args, "C")
     if left.shape[1] != right.shape[0]:
         raise NotChecked("a product of matrices that do not fit")
-    found = left @ right
+    rows = max(_PRODUCT // max(right.size, 1), 1)
+    found = np.concatenate([left[row : row + rows] @ right for row in range(0, len(left), rows)])
     clear = _flag(args, "clear_accum") if place.gpu else _flag(args, "init")
     before = target.view()
     if found.size != before.size:
@@ -198,7 +204,7 @@ def _atomic(how: str) -> Callable[[Args, Place], None]:
         if isinstance(value, (Tile, Region)):
             value = _region({"value": value}, "value")
         if isinstance(value, Region) and not (value.is_element and target.is_element):
-            _atomic_tile(how, value, target)
+            copies.copy(value, target, 0, True, 0, elements.COMBINED[how])  # no half of the rows: both cores add
         else:
             found = elements.load(value.tile, value.starts, False) if isinstance(value, Region) else value
             if not target.is_element:
@@ -206,21 +212,6 @@ def _atomic(how: str) -> Callable[[Args, Place], None]:
             elements.store(target.tile, target.starts, found, place.lanes, place.mask, how)
 
     return function
-
-
-def _atomic_tile(how: str, value: Region, target: Region) -> None:
-    """A whole tile: what a copy would do, combined with what is there."""
-    spare = Tile(target.tile.name, target.tile.dtype, target.tile.memory, np.full_like(target.tile.data, 0))
-    taken = Tile(value.tile.name, value.tile.dtype, value.tile.memory, np.ones_like(value.tile.data))
-    where = Region(spare, target.starts, target.extents)
-    copies.copy(Region(taken, value.starts, value.extents), where, 0, True, 0)
-    hit = spare.data != 0
-    spare.data = np.full_like(target.tile.data, 0)
-    copies.copy(value, where, 0, True, 0)
-    before = target.tile.data[hit]
-    new = {"+": np.add, "max": np.maximum, "min": np.minimum}[how](before, spare.data[hit])
-    target.tile.data[hit] = arithmetic.cast(new, target.tile.dtype)
-    target.tile.written = True
 
 
 # Ascend --------------------------------------------------------------------------------------------------------------

@@ -13,13 +13,14 @@ import numpy as np
 from tl2npu.dialects.catalogue import Core, Kind, Operator
 from tl2npu.evaluate import arithmetic, elements, operators
 from tl2npu.evaluate.cores import Cores
-from tl2npu.evaluate.expressions import Expressions
+from tl2npu.evaluate.expressions import Expressions, Run, raw
 from tl2npu.evaluate.values import Array, Cell, Frame, Function, NotChecked, Region, Tile, whole_number
 from tl2npu.kernel import languages
 from tl2npu.kernel.bindings import body_of, single_assignments
 from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Memory
+from tl2npu.source.tree import remembered
 
 _AUGMENTED: Mapping[str, Callable[[Any, Any], Any]] = {
     "AddAssign": np.add,
@@ -52,37 +53,30 @@ class Statements(Cores):
         if macro is not None and (function := self.function(macro.func)) is not None:
             self._macro(function, macro)
             return
-        self.each(lambda first: self._small(node, first))
-
-    def _small(self, node: cst.BaseSmallStatement, first: bool) -> None:
-        if isinstance(node, cst.Assign):
-            for target in node.targets:
-                self._assign(target.target, node.value, first)
-        elif isinstance(node, cst.AnnAssign):
-            if node.value is not None:
-                self._assign(node.target, node.value, first)
-        elif isinstance(node, cst.AugAssign):
-            self._augmented(node)
-        elif isinstance(node, cst.Expr):
-            if isinstance(node.value, cst.Call):
-                self._operator(node.value, first)
-            elif not isinstance(node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)):
-                raise NotChecked(f"`{code(node)}` has no meaning here")
+        kind = type(node)
+        if kind is cst.Assign or kind is cst.AnnAssign:
+            self.each(lambda first: self.assign(node, first))
+        elif kind is cst.AugAssign:
+            self.each(lambda _: self._augmented(node))
+        elif macro is not None:
+            self.each(lambda first: self._operator(macro, first))
         elif isinstance(node, cst.Return):
             raise _Return(None if node.value is None else self.raw(node.value))
-        elif not isinstance(node, (cst.Pass, cst.Assert)):
+        elif kind is not cst.Pass and kind is not cst.Assert and not _is_text(node):
             raise NotChecked(f"`{code(node)}` has no meaning here")
 
-    def _assign(self, target: cst.BaseExpression, value: cst.BaseExpression, first: bool) -> None:
-        pairs = single_assignments(target, value)
-        if len(pairs) == 1 and isinstance(pairs[0][1], cst.Call) and isinstance(pairs[0][0], cst.Name):
-            made = self._allocated(pairs[0][0].value, pairs[0][1], first)
-            if made is not None:
-                self.frame.values[pairs[0][0].value] = made
-                return
-        found = [self.raw(right) for _, right in pairs]
-        for (left, _), one in zip(pairs, found, strict=True):
-            self._bind(left, one)
+    def assign(self, node: cst.BaseSmallStatement, first: bool) -> None:
+        """``a = b``, ``a, b = b, a``, ``a: int = b``."""
+        for pairs in _assignments(node):
+            (left, right), *others = pairs
+            if not others and isinstance(right, cst.Call) and isinstance(left, cst.Name):
+                made = self._allocated(left.value, right, first)
+                if made is not None:
+                    self.frame.values[left.value] = made
+                    continue
+            found = [self.raw(right) for _, right in pairs]
+            for (left, _), one in zip(pairs, found, strict=True):
+                self._bind(left, one)
 
     def _bind(self, target: cst.BaseExpression, value: Any) -> None:
         if isinstance(target, cst.Name):
@@ -96,7 +90,7 @@ class Statements(Cores):
             raise NotChecked(f"an assignment to `{code(target)}`")
 
     def _name_becomes(self, name: str, value: Any) -> None:
-        known = self.known(name)
+        known = self.frame.find(name)
         if isinstance(known, Cell):
             self._set(known, _plain(self, value))
         elif isinstance(value, (Cell, Region)):
@@ -126,7 +120,8 @@ class Statements(Cores):
             self.watch.stores(target.tile, target.starts, self.lanes, self.mask)
         elements.store(target.tile, target.starts, value, self.lanes, self.mask, how)
 
-    def _augmented(self, node: cst.AugAssign) -> None:
+    def _augmented(self, node: cst.BaseSmallStatement) -> None:
+        assert isinstance(node, cst.AugAssign)
         function = _AUGMENTED.get(type(node.operator).__name__)
         if function is None:
             raise NotChecked(f"`{code(node)}` has no meaning here")
@@ -193,8 +188,9 @@ class Statements(Cores):
         """``T.Tensor(shape, dtype, x.data)``, ``T.view(x, shape)``: memory in another shape."""
         if not isinstance(base, Tile) or plain(base.dtype) != plain(str(dtype)):
             raise NotChecked(f"`{name}` has the bits of another type")
-        base.written = True
-        return Tile(name, base.dtype, base.memory, base.data.reshape([whole_number(size, name) for size in sizes]))
+        base.touch()
+        shape = [whole_number(size, name) for size in sizes]
+        return Tile(name, base.dtype, base.memory, base.data.reshape(shape), written=True)
 
     def _bound(self, op: Operator, call: cst.Call) -> tuple[Operator, dict[str, Any]]:
         """The operator that takes the arguments, and these by parameter."""
@@ -204,19 +200,12 @@ class Statements(Cores):
             pairs = [(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args]
             try:
                 op = languages.half_rewritten(self.dialect, op, pairs)
-                self.bindings[id(call)] = op, op.bind(pairs)
+                bound = {name: _argument(value) for name, value in op.bind(pairs).items() if name not in _HINTS}
             except TypeError as error:
                 raise NotChecked(f"T.{op.name}: {error}") from None
+            self.bindings[id(call)] = op, bound
         op, bound = self.bindings[id(call)]
-        return op, {name: self._argument(value) for name, value in bound.items() if name not in _HINTS}
-
-    def _argument(self, value: object) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(self._argument, value))
-        if isinstance(value, cst.BaseExpression):
-            found = self.raw(value)
-            return found.value if isinstance(found, Cell) and not isinstance(value, cst.Name) else found
-        return value
+        return op, {name: value_of(self) for name, value_of in bound.items()}
 
     def _operator(self, call: cst.Call, first: bool) -> None:
         op = self.operator(call.func)
@@ -307,6 +296,41 @@ class Statements(Cores):
             self.frame, self.active = outer, active
             self.frames[self.core] = outer
         return None
+
+
+@remembered
+def _assignments(
+    node: cst.BaseSmallStatement,
+) -> Sequence[Sequence[tuple[cst.BaseExpression, cst.BaseExpression]]]:
+    """For each target of an assignment what is assigned at once."""
+    if isinstance(node, cst.AnnAssign):
+        return [] if node.value is None else [[(node.target, node.value)]]
+    assert isinstance(node, cst.Assign)
+    return [single_assignments(target.target, node.value) for target in node.targets]
+
+
+def _is_text(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.Expr) and isinstance(
+        node.value, (cst.SimpleString, cst.ConcatenatedString, cst.Ellipsis)
+    )
+
+
+def _argument(value: object) -> Run:
+    """An argument of an operator; a tile or a variable that is named stays one."""
+    if isinstance(value, tuple):
+        several = [_argument(one) for one in value]
+        return lambda machine: tuple(one(machine) for one in several)
+    if not isinstance(value, cst.BaseExpression):
+        return lambda _: value
+    run = raw(value)
+    if isinstance(value, cst.Name):
+        return run
+
+    def function(machine: Expressions) -> Any:
+        found = run(machine)
+        return found.value if isinstance(found, Cell) else found
+
+    return function
 
 
 def _first(call: cst.Call) -> cst.BaseExpression | None:

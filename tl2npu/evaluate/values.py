@@ -52,6 +52,12 @@ class Tile:
         """True for a tensor."""
         return self.memory is Memory.GM
 
+    def touch(self) -> None:
+        """Something is about to be stored: a tensor gets memory of its own, a mask is lost."""
+        if not self.written and self.in_global:
+            self.data = self.data.copy()
+        self.bits, self.written = None, True
+
 
 @dataclass(eq=False)
 class Cell:
@@ -121,10 +127,10 @@ class Region:
 
     def assign(self, values: Array) -> None:
         """Store values, converted to the element type of the tile."""
+        self.tile.touch()
         target = self.view()
         found = arithmetic.cast(np.asarray(values), self.tile.dtype)
         target[...] = found.reshape(target.shape) if found.size == target.size else found
-        self.tile.bits, self.tile.written = None, True
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,13 +169,13 @@ class Frame:
         self.values: dict[str, object] = {} if values is None else values
 
     def find(self, name: str) -> object:
-        """The value of a name; raises KeyError."""
+        """The value of a name; None for one that is not bound."""
         frame: Frame | None = self
         while frame is not None:
             if name in frame.values:
                 return frame.values[name]
             frame = frame.parent
-        raise KeyError(name)
+        return None
 
 
 def whole_number(value: object, of: str) -> int:

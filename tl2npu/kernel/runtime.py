@@ -13,7 +13,7 @@ from tl2npu.kernel.environment import Closure, Env
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.model import Branch, Kernel
-from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.names import Names
 from tl2npu.source.tree import SubclassesOf, calls_in, children, names_in, remembered
 
@@ -50,23 +50,6 @@ class Late:
             return False
         test = branch.node.test
         return not _is_late(test, frozenset(), self.resolver) and self.is_outside(test, branch.env)
-
-    def may_be_absent(self, branch: Branch) -> bool:
-        """Whether one arm may not be in the program: Python takes the other one, or the condition is a constant for
-        some sizes, because all of the launch that it asks for are remainders, and ``x % 1`` is 0."""
-        return self.python_decides(branch) or (self.is_late(branch.cond.sym) and self._only_remainders(branch.cond.sym))
-
-    def _only_remainders(self, sym: Sym) -> bool:
-        return all(self._is_remainder(atom) for mono, _ in sym.terms for atom in mono)
-
-    def _is_remainder(self, atom: Atom) -> bool:
-        if isinstance(atom, Mod) and atom.den.constant is None and not self.is_late(atom.den):
-            return True
-        if isinstance(atom, (Div, Mod)):
-            return self._only_remainders(atom.num) and self._only_remainders(atom.den)
-        if isinstance(atom, Opaque):
-            return all(self._only_remainders(arg) for arg in atom.args)
-        return not self.is_late(Sym.of({(atom,): 1}))
 
     def is_outside(self, node: cst.BaseExpression, env: Env) -> bool:
         """Every name is bound outside of the kernel; parameters of macros stand for what they are given."""

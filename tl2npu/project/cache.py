@@ -7,25 +7,87 @@ Nothing here ever fails: without a place to write, a run goes on without a cache
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import types
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tl2npu import __version__
 from tl2npu.across.modules import locate
 from tl2npu.files import Found
 from tl2npu.options import Options
-from tl2npu.project import plain
 from tl2npu.project.cache_folder import entries, is_cache, make_shelf
 from tl2npu.project.one import Task, display
 from tl2npu.results import FileResult
 from tl2npu.source.pyproject import nearest_pyproject
 from tl2npu.source.whole import write_whole
+
+Item = TypeVar("Item")
+
+
+def dumps(item: Any) -> bytes:
+    """A dataclass of numbers, texts, tuples and dataclasses as JSON."""
+    return json.dumps(item, default=_fields, separators=(",", ":"), ensure_ascii=True).encode("ascii")
+
+
+def loads(data: bytes, kind: type[Item]) -> Item:
+    """What :func:`dumps` was given; raises ValueError, TypeError or KeyError for anything else."""
+    item = _reader(kind)(json.loads(data))  # type: ignore[arg-type]
+    assert isinstance(item, kind)
+    return item
+
+
+def _fields(item: Any) -> dict[str, Any]:
+    if not is_dataclass(item):
+        raise TypeError(f"{type(item).__name__} cannot be written as JSON")
+    return {field.name: value for field in fields(item) if (value := getattr(item, field.name)) != _default(field)}
+
+
+def _default(field: Any) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+@lru_cache(maxsize=256)
+def _reader(hint: Any) -> Callable[[Any], Any]:
+    """What makes a value of a type from its JSON."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _dataclass_reader(hint)
+    if origin in (Union, types.UnionType):
+        (inner,) = (part for part in arguments if part is not type(None))
+        read = _reader(inner)
+        return lambda value: None if value is None else read(value)
+    if origin is tuple and arguments[-1] is ...:
+        each = _reader(arguments[0])
+        return lambda value: tuple(each(part) for part in _checked(value, list))
+    if origin is tuple:
+        readers = [_reader(part) for part in arguments]
+        return lambda value: tuple(read(part) for read, part in zip(readers, _checked(value, list), strict=True))
+    if origin is Literal:
+        return lambda value: arguments[arguments.index(value)]
+    if hint is float:
+        return float
+    return lambda value: _checked(value, hint)
+
+
+def _dataclass_reader(kind: type[Any]) -> Callable[[Any], Any]:
+    readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+    return lambda value: kind(**{name: readers[name](part) for name, part in _checked(value, dict).items()})
+
+
+def _checked(value: Any, kind: type[Any]) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is not of type {kind.__name__}")
+    return value
+
 
 LIMIT = 256 * 1024 * 1024
 """Bytes; beyond them the entries that were of no use for longest go."""
@@ -69,7 +131,7 @@ class Cache:
         if result.error is not None:
             return
         new = None if result.new_text == result.old_text else result.new_text
-        body = plain.dumps(replace(result, old_text=None, new_text=new))
+        body = dumps(replace(result, old_text=None, new_text=new))
         data = _digest(body).hex().encode() + b"\n" + body
         path = self._path(key)
         with suppress(OSError):
@@ -103,7 +165,7 @@ class Cache:
         if digest != _digest(body).hex().encode():
             return None
         try:
-            result = plain.loads(body, FileResult)
+            result = loads(body, FileResult)
         except (ValueError, TypeError, KeyError):
             return None
         holds = all(_state(path) == state for path, state in result.depends)

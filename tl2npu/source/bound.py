@@ -8,6 +8,7 @@ from typing import cast
 
 import libcst as cst
 
+from tl2npu.source.forwarding import callee_of
 from tl2npu.source.named_by_call import key_of_globals, members_of
 from tl2npu.source.tree import HOLDS_LINES, SubclassesOf, children, nodes_of, remembered
 
@@ -35,12 +36,18 @@ def canonical(dotted: str) -> str:
     return REEXPORTS.get(dotted, dotted)
 
 
+def stands_for(callee: str, always: bool) -> bool:
+    """Whether a function that hands all to ``callee`` is it: what compiles kernels, also if only in one branch."""
+    return is_tilelang(callee) and (always or not callee.startswith("tilelang.language."))
+
+
 @dataclass(frozen=True, eq=False)
 class Binding:
     """One thing that a name is bound to: a dotted name, the expression of an alias, or neither (unknown).
 
     ``part``: which elements of the alias, outermost first. ``branches``: what each branch of an ``if`` binds the name
-    to. ``definition``: a function or class. ``default``: the alias is what a parameter is without an argument.
+    to. ``definition``: a function or class; ``alias`` is what it hands all that it is given to, ``always`` or in one of
+    its branches. ``default``: the alias is what a parameter is without an argument.
     ``late``: a function binds it, by ``global``.
     ``weak`` marks fall-backs (``except ImportError: T = None``), which count only where nothing else binds the name.
     """
@@ -53,6 +60,7 @@ class Binding:
     definition: cst.FunctionDef | cst.ClassDef | None = None
     default: bool = False
     late: bool = False
+    always: bool = True
 
     @property
     def tells(self) -> bool:
@@ -114,7 +122,9 @@ def bound_in(node: cst.CSTNode) -> Bound:
         return _NOTHING
     bindings: list[tuple[str, Binding]] = []
     if type(node) is cst.FunctionDef or type(node) is cst.ClassDef:
-        return Bound([(node.name.value, Binding(definition=node))], (), [node])
+        forwarded = callee_of(node) if type(node) is cst.FunctionDef else None
+        callee, always = forwarded if forwarded is not None else (None, True)
+        return Bound([(node.name.value, Binding(alias=callee, definition=node, always=always))], (), [node])
     if type(node) is cst.Import or type(node) is cst.ImportFrom:
         return _imported(node)
     if type(node) is cst.Assign or type(node) is cst.AnnAssign or type(node) is cst.AugAssign:

@@ -78,11 +78,12 @@ def returned_by(function: cst.FunctionDef, part: tuple[int, ...]) -> list[cst.Ba
     """What a plain function may return, or that element of it; None for what cannot be told."""
     if function.asynchronous is not None or function.decorators:
         return []
-    return [None if value is None else element_of(value, part) for value in _returns(function)]
+    return [None if value is None else element_of(value, part) for value in returns_of(function)]
 
 
 @remembered
-def _returns(function: cst.FunctionDef) -> list[cst.BaseExpression | None]:
+def returns_of(function: cst.FunctionDef) -> list[cst.BaseExpression | None]:
+    """What every ``return`` of a function gives, those of functions in it left aside."""
     found: list[cst.BaseExpression | None] = []
     stack: list[cst.CSTNode] = [function.body]
     while stack:

@@ -21,6 +21,7 @@ from tl2npu.source.bound import (
     is_tilelang,
     only_imports,
     params_of,
+    stands_for,
     targets_of,
 )
 from tl2npu.source.index import Index
@@ -117,6 +118,10 @@ class Names:
             for several in scope.bindings.values():
                 yield from (item.dotted for item in several if item.dotted is not None)
         yield from self.star
+
+    def has_fallback(self, name: str) -> bool:
+        """True for a name of the module that is something else where an import fails."""
+        return any(item.weak for item in self._module.bindings.get(name, ()))
 
     def is_of_module(self, name: str) -> bool:
         """True for a name that means the same wherever it stands: no function, class or expression binds it."""
@@ -316,6 +321,8 @@ class Names:
             if binding.part:
                 return _preferred(map(self._once, self._elements(binding.alias, binding.part)))
             found = self.resolve(binding.alias)
+            if binding.definition is not None:
+                return found if found is not None and stands_for(found, binding.always) else None
             return found if not binding.default or found in _MODULES else None
         finally:
             self._resolving.discard(id(binding))

@@ -18,9 +18,16 @@ from tl2npu.results import Change, Diagnostic, FileResult, KernelResult
 from tl2npu.source.notebook import is_notebook
 from tl2npu.suppress import Suppressions
 from tl2npu.triton.a5.reader import is_ascend
-from tl2npu.triton.check import check
+from tl2npu.triton.check import launches, masks
 from tl2npu.triton.host.source import TritonFile, parse
 from tl2npu.triton.migrate import Outcome, Translated, diagnostic, to_tilelang
+
+
+def check(file: TritonFile, name: str, options: Options) -> Iterator[Diagnostic]:
+    """Findings about a kernel of a file and its launches; nothing where the file does not show what they are."""
+    yield from masks.check(file, name)
+    yield from launches.check(file, name, options)
+
 
 _BY_SIZE = frozenset({"TL700", "TL801"})
 """Why a kernel may be refused with one configuration of ``autotune`` and not with another."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import importlib.abc
 import importlib.machinery
@@ -19,8 +20,24 @@ from typing import Any
 from tl2npu.simulator.frontend.types import NAMES
 from tl2npu.simulator.pieces import Piece, run_pieces
 from tl2npu.simulator.standin.inert import Inert
+from tl2npu.source.benchmark import model_of
 from tl2npu.source.notebook import Notebook
-from tl2npu.verify.benchmark import run_model
+
+
+def run_model(text: str, namespace: dict[str, Any]) -> None:
+    """Run the model of a file that was executed as a script, if it is a benchmark that runs nothing. The seed is 0."""
+    name = model_of(ast.parse(text)) if "get_inputs" in namespace else None
+    if name is None:
+        return
+    import torch
+
+    torch.manual_seed(0)
+    first = namespace["get_init_inputs"]() if "get_init_inputs" in namespace else []
+    model = namespace[name](**first) if isinstance(first, dict) else namespace[name](*first)
+    model = model.cuda() if isinstance(model, torch.nn.Module) else model
+    inputs = [item.cuda() if isinstance(item, torch.Tensor) else item for item in namespace["get_inputs"]()]
+    with torch.no_grad():
+        model(*inputs)
 
 
 @dataclass(frozen=True)

@@ -64,3 +64,48 @@ def test_what_the_kernel_writes_is_not_read_later_than_before() -> None:
 def test_a_float_stays_a_tile_of_the_vector_unit() -> None:
     text = gpu_file(PARAMS, VARIABLES.replace('last = T.alloc_var("int32")', 'last = T.alloc_var("float32")') + COPY)
     assert 'last = T.alloc_var("float32")' in after(name_values, text)
+
+
+ARMS = """
+first = {alloc}
+last = T.alloc_var("int32")
+if whole:
+    {first} = 0
+elif shift is not None:
+    {first} = T.max(L[bx], bx * shift)
+else:
+    {first} = L[bx + 1]
+last = {first} + 2
+"""
+
+
+@pytest.mark.parametrize(
+    "alloc", ['T.alloc_var("int32")', 'T.alloc_local([1], "int32")', 'T.alloc_local((1,), "int32")']
+)
+@pytest.mark.parametrize("args", ["whole=True, shift=4", "whole=False, shift=4", "whole=False, shift=None"])
+def test_one_value_in_each_arm_that_python_chooses(alloc: str, args: str) -> None:
+    first = "first" if "var" in alloc else "first[0]"
+    text = gpu_file(PARAMS, ARMS.format(alloc=alloc, first=first) + COPY.replace("first", first), args=args)
+    new = after(name_values, text)
+    assert "alloc_var" not in new
+    assert "alloc_local" not in new
+    assert "first[0]" not in new
+    agree(text, {"L": np.array([0, 32, 16], np.int32), "A": np.ones((64, 64), np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("elif shift is not None:", "elif bx > 1:"),  # the device decides
+        ("else:\n    first[0] = L[bx + 1]\n", ""),
+        ("last = ", "first[0] = 3\nlast = "),
+        ("first[0] = 0", "first[0] = shift * 0.5"),
+        ("    first[0] = 0", "    first[0] = 0\n    first[0] = first[0] + 1"),
+        ("last = first[0] + 2", "last = first[0] + 2\nT.fill(first, 0)"),
+    ],
+)
+def test_any_other_number_of_values_is_none(old: str, new: str) -> None:
+    body = ARMS.format(alloc='T.alloc_local([1], "int32")', first="first[0]")
+    assert old in body
+    text = gpu_file(PARAMS, body.replace(old, new) + COPY.replace("first", "first[0]"), args="whole=False, shift=4")
+    assert 'first = T.alloc_local([1], "int32")' in after(name_values, text)

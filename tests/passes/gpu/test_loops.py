@@ -43,6 +43,10 @@ ROW = "a[k, 0] = a[k, 0] + k"
         ("T.Serial(32)", "T.serial(32)"),
         ("T.Unroll(32)", "T.unroll(32)"),
         ("T.unroll(32, explicit=False, unroll_factor=4)", "T.unroll(32)"),
+        ("T.unroll(bx + 32)", "T.serial(bx + 32)"),
+        ("T.Unroll(bx, 32)", "T.serial(bx, 32)"),
+        ("T.unroll(bx * 2, bx * 2 + 32)", "T.unroll(bx * 2, bx * 2 + 32)"),
+        ("T.unroll(bx + 32, explicit=True)", "T.serial(bx + 32)"),
         ("T.serial(4, 32, 1)", "T.serial(4, 32)"),
         ("range(0, 32, 1)", "range(0, 32)"),
         ("T.serial(0, 32, step=1)", "T.serial(0, 32)"),
@@ -64,7 +68,7 @@ def test_spelling(old: str, new: str) -> None:
         ("T.serial(31, 2, -3)", "T.serial(10)", "31 - k_step * 3"),
         ("range(0, 32, n)", "range(T.ceildiv(32, n))", "k_step * n"),
         ("range(n, 32 - n, n * 2)", "range(T.ceildiv(32 - n - n, n * 2))", "n + k_step * (n * 2)"),
-        ("T.unroll(bx, 32, 8)", "T.unroll(T.ceildiv(32 - bx, 8))", "bx + k_step * 8"),
+        ("T.unroll(bx, 32, 8)", "T.serial(T.ceildiv(32 - bx, 8))", "bx + k_step * 8"),
     ],
 )
 def test_steps(old: str, count: str, value: str) -> None:

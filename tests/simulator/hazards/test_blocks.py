@@ -25,11 +25,11 @@ def test_columns_between_tiles(kernels: Any, dtype: Any, first: int, second: int
     assert kernels.kinds() == (set() if right else MISALIGNED), list(kernels.report.lines())
 
 
-@pytest.mark.parametrize("form", ["parallel", "serial", "tile", "copy"])
+@pytest.mark.parametrize("form", ["parallel", "serial", "tile", "copy", "itself"])
 @pytest.mark.parametrize(("start", "count"), [(0, 32), (1, 32), (8, 32), (8, 30), (0, 7)])
 def test_vectors(kernels: Any, form: str, start: int, count: int) -> None:
     """A copy takes whole blocks, an operator any number of elements from a block on, the scalar unit anything."""
-    right = form == "serial" or (start * 4 % 32 == 0 and (form != "copy" or count * 4 % 32 == 0))
+    right = form in ("serial", "itself") or (start * 4 % 32 == 0 and (form != "copy" or count * 4 % 32 == 0))
     kernels.run("vector", np.arange(64).astype(np.float32), start=start, count=count, form=form)
     assert kernels.kinds() == (set() if right else MISALIGNED), list(kernels.report.lines())
 

@@ -24,8 +24,8 @@ def kernels(watch: Any) -> Any:
     return watch("memory")
 
 
-WRONG = {"stored", "nothing", "accumulate", "columns", "scalar", "parallel stored"}
-RIGHT = {"copied", "part", "rows", "inside", "parallel", "printed", "twice"}
+WRONG = {"stored", "nothing", "accumulate", "columns", "scalar", "parallel stored", "each row stored"}
+RIGHT = {"copied", "part", "rows", "each row", "inside", "parallel", "printed", "twice"}
 
 
 @pytest.mark.parametrize("form", sorted(WRONG | RIGHT))

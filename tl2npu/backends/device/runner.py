@@ -3,18 +3,83 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from tl2npu.backends.children import Ended, Event, last_line, run_child
-from tl2npu.backends.device import faults, tools
+from tl2npu.backends.device import tools
 from tl2npu.backends.device.camodel import environment as simulated
 from tl2npu.backends.device.launches import Arrays, Program, results
+from tl2npu.codes import CODES
+from tl2npu.errors.log import Found, explain
 from tl2npu.options import Backend
 from tl2npu.toolchain import cann
+
+# What the end of a child says of a kernel, in words: the table of ``tl2npu.errors``, and the text of the tools.
+#
+# ``bisheng`` is a clang, whose messages have ``error:``; msSanitizer's user guide: a finding begins with
+# ``====== ERROR:`` or ``====== WARNING:``.
+
+_DETAIL = re.compile(r"errorStr: ([^.\n]+)")
+_COMPILER = re.compile(r"^.*\b(?:fatal )?error: .*$", re.M)
+_FINDING = re.compile(r"^=+ (?:ERROR|WARN\w*): (.*?)\s*:?\s*$", re.M)
+_HEX = re.compile(r"0x[0-9a-f]+")
+_WORDS = 220
+
+
+def of_runtime(text: str) -> str:
+    """The error code of the runtime in an output, what the device said, and what that means; empty without a code."""
+    found = explain(text).found
+    code = next((one.entry for one in found if one.entry.key.isdigit()), None)
+    if code is None:
+        return ""
+    detail = _DETAIL.search(text)
+    said = f", {detail.group(1).strip()}" if detail else ""
+    fault = next((one for one in found if one.entry.layer == "AI core"), None)
+    return f"error {code.key} ({code.means}{said}){_because(fault)}"
+
+
+def _because(fault: Found | None) -> str:
+    """What the bits of an exception mean, or its text, and the rules about it."""
+    if fault is None:
+        return ""
+    rules = ", ".join(f"{rule} {CODES[rule].name}" for rule in fault.entry.rules[:2])
+    return f": {fault.entry.means}{f' ({rules})' if rules else ''}"
+
+
+def of_death(ended: Ended) -> str:
+    """How a process ended that did not come to its end."""
+    parts = [part for part in (ended.died or "it was killed", of_runtime(ended.output)) if part]
+    if len(parts) == 1 and (line := last_line(ended.output)):
+        parts.append(line[:_WORDS])
+    return "; ".join(parts)
+
+
+def of_exception(message: str, output: str) -> str:
+    """An exception of the child: the code of the runtime behind it, else its own text."""
+    return of_runtime(message) or of_runtime(output) or message[:_WORDS]
+
+
+def of_compiler(message: str, output: str) -> str:
+    """What the compiler says: the first error of bisheng, else the exception of TileLang."""
+    found = _COMPILER.search(output)
+    if found is not None and "Error: " not in found.group().split("error: ")[0]:
+        return found.group().strip()[:_WORDS]
+    return message[:_WORDS]
+
+
+def of_sanitizer(report: str) -> Iterator[tuple[str, int]]:
+    """The findings of a report without addresses, each once, with how often it was made."""
+    found: dict[str, int] = {}
+    for match in _FINDING.finditer(report):
+        text = _HEX.sub("an address", match.group(1))[:_WORDS]
+        found[text] = found.get(text, 0) + 1
+    yield from found.items()
+
 
 UNVERIFIED, EXHAUSTED = "TL906", "TL911"
 DIED, HUNG, UNCOMPILED, RUNS_DIFFER, NOT_A_NUMBER, SANITIZED, UNMEASURED = (f"TL{n}" for n in range(940, 947))
@@ -138,7 +203,7 @@ class Device:
         if not begun and ended.overdue is not None:
             raise NotHere("loading torch_npu and tilelang took too long; give more seconds with `--timeout`")
         if not begun and ended.code != 0:
-            raise NotHere(f"the process that loads torch_npu and tilelang died: {faults.of_death(ended)}")
+            raise NotHere(f"the process that loads torch_npu and tilelang died: {of_death(ended)}")
 
     def _read(self, ended: Ended, side: Side, told: Sequence[Mapping[str, Any]]) -> Ran:
         ran = Ran()
@@ -175,17 +240,17 @@ class Device:
                 return HUNG, f"{who} hangs {where}: no result within {self.budget:g} seconds"
             return EXHAUSTED, f"compiling {who} took longer than {self.budget:g} seconds (--timeout)"
         if failed is None and stage in ("give", "run"):
-            return DIED, f"the process of {who} died {where}: {faults.of_death(ended)}"
+            return DIED, f"the process of {who} died {where}: {of_death(ended)}"
         if failed is None:
             doing = "compiled" if stage == "build" else "loaded"
             return (UNCOMPILED if stage == "build" else UNVERIFIED), (
-                f"the process died while {who} was {doing}: {faults.of_death(ended)}"
+                f"the process died while {who} was {doing}: {of_death(ended)}"
             )
         message = failed["message"]
         if stage == "run":
-            return DIED, f"{who} fails {where}: {faults.of_exception(message, ended.output)}"
+            return DIED, f"{who} fails {where}: {of_exception(message, ended.output)}"
         if stage == "build":
-            return UNCOMPILED, f"{who} does not compile: {faults.of_compiler(message, ended.output)}"
+            return UNCOMPILED, f"{who} does not compile: {of_compiler(message, ended.output)}"
         if stage == "give":
             return UNVERIFIED, f"the launch of {who} cannot be prepared: {message}"
         return UNVERIFIED, f"the file of {who} cannot be loaded where TileLang-Ascend is: {message}"
@@ -196,7 +261,7 @@ class Device:
         log.unlink(missing_ok=True)
         ended = self._child(request, tools.sanitizer(tool, log))
         report = "\n".join([ended.output, *([log.read_text("utf-8", "replace")] if log.is_file() else [])])
-        for text, count in faults.of_sanitizer(report):
+        for text, count in of_sanitizer(report):
             times = f" ({count} times)" if count > 1 else ""
             ran.general.append((SANITIZED, f"msSanitizer ({tool}): {text}{times}"))
         if any(event["event"] == "uninstrumented" for event in ended.events):
@@ -204,7 +269,7 @@ class Device:
             ran.notes.append(f"msSanitizer ({tool}): {text}")
         if ended.code != 0 and not ran.general:
             end = self._end(ended, "new")
-            said = end[1] if end else faults.of_death(ended)
+            said = end[1] if end else of_death(ended)
             ran.general.append((UNVERIFIED, f"msSanitizer ({tool}) reported nothing: {said}"))
 
     def _measure(self, ran: Ran, request: dict[str, Any], side: Side, kernel: str) -> None:

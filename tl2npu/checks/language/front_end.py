@@ -1,4 +1,4 @@
-"""TL732, TL739, TL889: Python in a kernel that its parser stops at, or reads as something else.
+"""TL732, TL739, TL786, TL889: Python in a kernel that its parser stops at, or reads as something else.
 
 Evidence: tilelang/language/parser/parser.py, TVM's ``ExprEvaluator``, and a kernel for each construct.
 """
@@ -19,7 +19,7 @@ from tl2npu.kernel.symbolic import var
 from tl2npu.source.tree import mentioned, nodes_of, walk
 
 _CODES = dict.fromkeys(("stop", "types", "number", "connective", "annotation"), "TL732")
-_CODES |= {"undefined": "TL889", "stale": "TL739"}
+_CODES |= {"undefined": "TL889", "stale": "TL739", "value": "TL786"}
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -33,6 +33,8 @@ def check(subject: Subject) -> Iterator[Finding]:
             if id(node) not in skipped:
                 yield Finding("TL732", node, message)
     for found in read_as_the_parser(subject.file, subject.kernel, subject.callers):
+        if found.what == "value" and _is_never_run(subject, found.node):
+            continue
         unharmed = found.meant or (found.lost is not None and _is_never_run(subject, found.lost))
         yield Finding(_CODES[found.what], found.node, found.message, as_it_stands="warning" if unharmed else None)
     yield from _sizes(subject)

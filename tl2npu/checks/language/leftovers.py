@@ -1,4 +1,4 @@
-"""TL897: names that the Ascend compiler parses and then drops or refuses, and arguments that it refuses.
+"""TL795, TL897: names that the Ascend compiler parses and then drops or refuses, and arguments that it refuses.
 
 Evidence: facts 4 (g4_gemm, g4_clear, g4_exp2, g4_atomic, g8_callext, g8_cumsum, g4_slice) and 3
 (g3_expdiff, g3_exp2, gy_tilecol, gy_tilerow).
@@ -24,7 +24,7 @@ from tl2npu.source.tree import calls_in
 
 _PREFIX = "tilelang.language."
 _STRIDED = "_experiment"
-_ALWAYS = frozenset({"call_extern", "clear", "exp2"})
+_ALWAYS = frozenset({"call_extern", "clear", "exp2", "likely"})
 _OF_FLOATS = frozenset({"abs", "fabs", "isinf"})
 _FUNCTIONS = frozenset(
     "acos asin atan cos cosh erf exp exp10 log log10 log1p log2 rsqrt sigmoid sin sinh sqrt tan tanh".split()
@@ -41,11 +41,20 @@ def check(subject: Subject) -> Iterator[Finding]:
             if name:
                 yield Finding("TL897", call, f"the Ascend compiler ignores or rejects T.{name}")
     for placed in subject.statements:
-        if isinstance(placed.stmt, Loop) and placed.stmt.kind == "vectorized":
-            yield Finding("TL897", placed.stmt.call or placed.stmt.node, _vectorized(placed.stmt))
+        if isinstance(placed.stmt, Loop):
+            yield from _check_loop(subject, placed.stmt)
         yield from _check_scalars(subject, placed)
         if isinstance(placed.stmt, Op) and placed.stmt.op.kind in (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.GEMM):
             yield from _check_ranges(subject, placed.stmt)
+
+
+def _check_loop(subject: Subject, loop: Loop) -> Iterator[Finding]:
+    """``transform/unroll_loop.cc``: "Cannot unroll non-constant loop"; sizes of a factory are constants by then."""
+    if loop.kind == "vectorized":
+        yield Finding("TL897", loop.call or loop.node, _vectorized(loop))
+    elif loop.kind == "unroll" and any(subject.is_runtime(item.extent) for item in loop.ranges):
+        text = f"`{code(loop.call or loop.node)}` unrolls a loop whose length is known at run time only"
+        yield Finding("TL795", loop.call or loop.node, text)
 
 
 def _vectorized(loop: Loop) -> str:

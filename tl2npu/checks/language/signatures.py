@@ -5,17 +5,92 @@ The signatures are those of the catalogue (:mod:`tl2npu.dialects`), held against
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
-from tl2npu.checks.language.argument_values import compilation_value, wrong_value
 from tl2npu.checks.language.gpu_names import own_names
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend
-from tl2npu.dialects.catalogue import Operator
+from tl2npu.dialects.ascend.values import DIVIDED, JIT, NUMBER, TENSORS, VALUES
+from tl2npu.dialects.catalogue import Kind, Operator, Role
 from tl2npu.dialects.compilation import arguments
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.style import called
+
+# TL790: values that an operator does not take: a mode that does not exist, a tile as a switch.
+#
+# The table is :mod:`tl2npu.dialects.ascend.values`. A tile as a number is its first element, which is legal.
+
+_TAKES_TILES = (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.ATOMIC, Kind.GEMM, Kind.MMA)
+_NO_TILES = (Role.FLAG, Role.MODE)
+
+
+def wrong_value(subject: Subject, op: Operator, call: cst.Call) -> str:
+    """What is wrong with the values of a call that fits its signature; empty if nothing is known to be."""
+    if any(arg.star for arg in call.args):
+        return ""
+    bound = op.bind([(arg.keyword.value if arg.keyword is not None else None, arg.value) for arg in call.args])
+    given = {name: node for name, node in bound.items() if isinstance(node, cst.BaseExpression)}
+    for name, node in given.items():
+        allowed, param = VALUES.get((op.name, name)), op.param(name)
+        tile = _tile(subject, node)
+        if tile and op.kind in _TAKES_TILES and param is not None and param.role in _NO_TILES:
+            wanted = allowed.shown if allowed is not None else "a number"
+            return f"T.{op.name} takes {wanted} for `{name}`, not the tile `{code(node)}`"
+        value = _value(subject, node) if allowed is not None else None
+        if allowed is not None and value is not None and not allowed.takes(value):
+            return f"T.{op.name} takes {allowed.shown} for `{name}`, not `{code(node)}`"
+    return _mode_of_select(subject, given) if op.name == "tile.select" else _multiple(subject, op, given)
+
+
+def compilation_value(subject: Subject, keyword: str, node: cst.BaseExpression) -> str:
+    """What is wrong with an argument of ``tilelang.jit``."""
+    allowed, value = JIT.get(keyword), _value(subject, node)
+    if allowed is None or not isinstance(value, str) or allowed.takes(value.partition(" ")[0]):
+        return ""
+    return f"tilelang.jit takes {allowed.shown} for `{keyword}`, not `{code(node)}`"
+
+
+def _mode_of_select(subject: Subject, given: Mapping[str, cst.BaseExpression]) -> str:
+    mode, second = _value(subject, given["selMode"]), given["src1"]
+    if mode is None:
+        return ""
+    number = isinstance(_value(subject, second), (int, float))
+    if number and mode in TENSORS:
+        return f"T.tile.select takes a tile for `src1` in mode {mode}, not the number `{code(second)}`"
+    if mode == NUMBER and _tile(subject, second):
+        return f"T.tile.select takes a number for `src1` in mode {mode}, not the tile `{code(second)}`"
+    return ""
+
+
+def _multiple(subject: Subject, op: Operator, given: Mapping[str, cst.BaseExpression]) -> str:
+    for name, divisor in DIVIDED.get(op.name, ()):
+        pair = [subject.file.evaluator.sym(given[one], subject.located.env) for one in (name, divisor)]
+        for size, block in subject.together(*pair):
+            if size is not None and block and size % block:
+                return f"T.{op.name} takes sizes that the blocks divide: {size} is no multiple of {block}"
+    return ""
+
+
+def _tile(subject: Subject, node: cst.BaseExpression) -> bool:
+    """Whether an expression is a whole buffer or a slice of one."""
+    slices = isinstance(node, cst.Subscript) and any(isinstance(item.slice, cst.Slice) for item in node.slice)
+    name = node.value if slices and isinstance(node, cst.Subscript) else node
+    found = subject.kernel.buffers.get(name.value) if isinstance(name, cst.Name) else None
+    return found is not None and (found.is_tile or found.index >= 0)
+
+
+def _value(subject: Subject, node: cst.BaseExpression) -> object | None:
+    """A string, a number or a bool that is certain; None for what is not known, and for None."""
+    env = subject.located.env
+    if isinstance(node, (cst.Tuple, cst.List)):
+        return tuple(_value(subject, item.value) for item in node.elements)
+    value = subject.located.evaluator.static(node, env)
+    if value is not None or isinstance(node, cst.SimpleString):
+        return value
+    return subject.located.evaluator.sym(node, env).constant
+
 
 _RANGE = "range"
 """The parser of a prim_func takes ``range`` for ``T.serial``: tilelang/language/parser/parser.py."""

@@ -15,7 +15,7 @@ class RowFlow:
     """Follows one axis of a tile on the vector cores; what is not clear is not followed.
 
     ``places``: tiles with the axis on which those rows lie. ``mixed``: something certainly makes one value of several
-    rows, or gives one row to others, outside of a condition.
+    rows, or gives a row to others, outside of a condition.
     """
 
     subject: Subject
@@ -59,13 +59,15 @@ class RowFlow:
         for load in stmt.value.loads:
             if load.buffer is not buffer or load.dims is None or len(load.dims) != len(buffer.shape):
                 continue
-            moving = load.dims[axis].lo.variables() & variables
+            row = load.dims[axis].lo
+            moving = row.variables() & variables
             to = [n for n, dim in enumerate(stmt.target.dims or ()) if dim.lo.variables() & moving]
+            moved = bool(to) and all(dim.lo != row for dim in stmt.target.dims or ())
             if stmt.target.buffer.memory is Memory.UB:
                 self.places |= dict.fromkeys((stmt.target.buffer, n) for n in to)
             again = stmt.augmented or any(other.buffer is stmt.target.buffer for other in stmt.value.loads)
             summed = bool(moving) and not to and again
-            self.mixed |= (summed or _is_one_row(load, buffer, axis)) and not placed.conditions
+            self.mixed |= (summed or moved or _is_one_row(load, buffer, axis)) and not placed.conditions
 
 
 def _is_one_row(load: Operand, buffer: Buffer, axis: int) -> bool:

@@ -21,6 +21,9 @@ from tl2npu.kernel.simplified import assigned
 
 Form = Literal["vector", "rows", "scalar"]
 
+_PLANE = 2
+"""Axes that an operand must follow: one that does not, and its loop, runs row by row, an element of a tile too
+(``CheckExpressionSupports2DVectorization``)."""
 _NARROW = ("float16", "bfloat16")
 _NAMES = {"float": "float32", "half": "float16"}
 _UNARY = ("exp", "log", "sqrt", "rsqrt", "abs")
@@ -116,8 +119,9 @@ def _form(found: ParallelStore, words: Mapping[str, str]) -> Form:
         return "scalar"
     if outer is None:
         return "vector"
-    one_axis = [o for o in value.loads if len(_axes(o, outer, inner)) == 1]
-    return "rows" if one_axis else "vector"
+    others = (stmt for loop in found.nest for stmt in loop.body if isinstance(stmt, Store) and stmt is not store)
+    loads = [*value.loads, *(load for stmt in others for load in stmt.value.loads)]
+    return "rows" if any(len(_axes(load, outer, inner)) < _PLANE for load in loads) else "vector"
 
 
 def _only_stores(body: list[Stmt], nest: tuple[Loop, ...]) -> bool:

@@ -37,3 +37,14 @@ OPERATORS = (
     _sync("pipe_barrier", mode("pipe")),
     _sync("sync_all", note="all cores of the grid"),
 )
+
+SCALAR_BEHIND_BARRIER = frozenset(
+    f"tile.{name}" for name in ("add", "sub", "mul", "div", "max", "min", "compare", "select")
+)
+"""Operators that read an element given as their scalar behind a barrier of all pipes; that of any other operator, and
+one in an index, the scalar unit reads at once (``src/target/codegen_ascend.cc``: AddsAndMulsOpCodegen, SubsOpCodegen,
+DivsOpCodegen, CompareScalarCodegen, SelectCodegen; measured in the generated source of 95acbd7f)."""
+
+RESULT_OF_SCALAR_UNIT = frozenset({"tile.reduce_sum_experiment"})
+"""Operators whose last step the scalar unit does, with flags of its own: it waits for the vector unit, and what
+follows waits for it (``AscendC::ReduceSum`` by a count; CANN 8.1, basic_api/impl/dav_c220/kernel_operator_vec_reduce_impl.h)."""

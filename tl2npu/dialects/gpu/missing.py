@@ -56,8 +56,8 @@ _MISSING = {
         clc_get_first_ctaid_y clc_get_first_ctaid_z clc_is_canceled clc_try_cancel clc_try_cancel_multicast
         cluster_arrive cluster_arrive_relaxed cluster_sync cluster_wait copy_cluster ptx_arrive_cluster_barrier
         """,
-    ("TL187", "synchronisation between blocks or between kernels"): """
-        pdl_sync pdl_trigger sync_global sync_grid
+    ("TL187", "synchronisation between blocks"): """
+        sync_global sync_grid
         """,
     ("TL188", "device-side random numbers"): "rng_init rng_rand rng_rand_float",
     ("TL189", "sparse or block-scaled products"): """
@@ -108,8 +108,8 @@ HANDLED: Mapping[str, tuple[str, ...]] = MappingProxyType(
                 GemmWarpPolicy annotate_compile_flags annotate_consumer_reg_alloc annotate_l2_hit_ratio
                 annotate_layout annotate_min_blocks_per_sm annotate_pass_configs annotate_producer_reg_dealloc
                 annotate_restrict_buffers annotate_safe_value assume dec_max_nreg device_assert
-                disable_warp_group_reg_alloc fence_proxy_async inc_max_nreg no_set_max_nreg print set_max_nreg
-                sync_threads sync_warp use_swizzle Fragment Layout
+                disable_warp_group_reg_alloc fence_proxy_async inc_max_nreg no_set_max_nreg pdl_sync pdl_trigger
+                print set_max_nreg sync_threads sync_warp use_swizzle Fragment Layout
                 """,
             "plain/types": """
                 Any AnyDType Buffer FragmentBuffer LocalBuffer PrimExpr SharedBuffer Tensor bfloat16 bool boolean

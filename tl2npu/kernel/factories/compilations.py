@@ -10,8 +10,9 @@ import libcst as cst
 from tl2npu.dialects.compilation import CERTAIN, COMPILERS, Compiler, order
 from tl2npu.kernel.expressions import code
 from tl2npu.source.names import Names
-from tl2npu.source.tree import argument
+from tl2npu.source.tree import argument, remembered
 
+_OF_ALL = frozenset({"out_idx", "verbose"})
 _LITERAL = (cst.BaseList, cst.Tuple, cst.BaseNumber, cst.BaseString, cst.BaseDict, cst.UnaryOperation)
 
 
@@ -55,14 +56,22 @@ def jit_call(node: cst.BaseExpression, names: Names) -> bool:
 
 
 def compilation(node: cst.BaseExpression, names: Names, module: cst.Module) -> Compilation | None:
-    """Read ``tilelang.jit`` or ``tilelang.jit(...)`` or ``tilelang.compile(...)``; None for anything else."""
-    if jit_call(node, names):
-        return Compilation(node, None, {})
-    if not isinstance(node, cst.Call) or not jit_call(node.func, names):
+    """Read ``tilelang.jit`` or ``tilelang.jit(...)`` or ``tilelang.compile(...)``; None for anything else.
+
+    ``tilelang.jit`` may be ``functools.partial(tilelang.jit, out_idx=[-1])``, under a name of the module.
+    """
+    call = node if isinstance(node, cst.Call) else None
+    func = node if call is None else call.func
+    made = None if jit_call(func, names) else _partial(func, names, module)
+    if not jit_call(func, names) and made is None:
         return None
-    result = Compilation(node, node, {}, compiler=COMPILERS[names.resolve(node.func) or ""])
+    compiler = COMPILERS[names.resolve(func if made is None else made.args[0].value) or ""]
+    result = Compilation(node, call, {}, compiler="jit" if call is None else compiler)
+    if made is not None:
+        result.spread = func
+        result.kwargs = {arg.keyword.value: arg.value for arg in made.args if arg.keyword is not None}
     positional: list[cst.Arg] = []
-    for arg in node.args:
+    for arg in call.args if call is not None else ():
         if arg.star == "**":
             literal = _dict_of(arg.value, module)
             if literal is None:
@@ -83,6 +92,20 @@ def compilation(node: cst.BaseExpression, names: Names, module: cst.Module) -> C
             positional.append(arg)
     _place(result, positional)
     return result
+
+
+def _partial(node: cst.BaseExpression, names: Names, module: cst.Module) -> cst.Call | None:
+    """``functools.partial(tilelang.jit, ...)`` that a name of the module stands for; None for anything else.
+
+    None also where it gives more than an edit of one kernel can leave to the others.
+    """
+    call = _held(node.value, module) if isinstance(node, cst.Name) else None
+    if not isinstance(call, cst.Call) or names.resolve(call.func) != "functools.partial" or not call.args:
+        return None
+    first, *rest = call.args
+    plain = all(arg.keyword is not None and arg.keyword.value in _OF_ALL for arg in rest)
+    is_jit = first.keyword is None and not first.star and COMPILERS.get(names.resolve(first.value) or "") == "jit"
+    return call if is_jit and plain else None
 
 
 def decorating(function: cst.FunctionDef, names: Names, module: cst.Module) -> Iterator[Compilation]:
@@ -144,17 +167,23 @@ def tuner_arguments(call: cst.Call) -> Compilation:
 
 def _dict_of(node: cst.BaseExpression, module: cst.Module) -> cst.Dict | None:
     """The literal behind ``**name``, if a module-level name is assigned a literal exactly once."""
-    if isinstance(node, cst.Dict):
-        return node
-    if not isinstance(node, cst.Name):
-        return None
-    found = [
-        small.value
-        for line in module.body
-        if isinstance(line, cst.SimpleStatementLine)
-        for small in line.body
-        if isinstance(small, cst.Assign)
-        for target in small.targets
-        if isinstance(target.target, cst.Name) and target.target.value == node.value
-    ]
-    return found[0] if len(found) == 1 and isinstance(found[0], cst.Dict) else None
+    found = _held(node.value, module) if isinstance(node, cst.Name) else node
+    return found if isinstance(found, cst.Dict) else None
+
+
+def _held(name: str, module: cst.Module) -> cst.BaseExpression | None:
+    """What a name of the module is assigned, if that happens exactly once."""
+    found = _assigned(module).get(name, ())
+    return found[0] if len(found) == 1 else None
+
+
+@remembered
+def _assigned(module: cst.Module) -> dict[str, list[cst.BaseExpression]]:
+    found: dict[str, list[cst.BaseExpression]] = {}
+    for line in module.body:
+        for small in line.body if isinstance(line, cst.SimpleStatementLine) else ():
+            if isinstance(small, cst.Assign):
+                names = (target.target for target in small.targets)
+                for name in (name.value for name in names if isinstance(name, cst.Name)):
+                    found.setdefault(name, []).append(small.value)
+    return found

@@ -13,11 +13,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import lcm
 
+from tl2npu.dialects.ascend.sync import RESULT_OF_SCALAR_UNIT
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.flags.parts import GiveUp, no_flags_in
-from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, touches_of
+from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, touches_of, waits_for_all
 from tl2npu.kernel.flags.seen import Conflict, Seen, Stuck
 from tl2npu.kernel.flags.terms import Condition, Terms, Unknown, value
 from tl2npu.kernel.model import (
@@ -218,7 +219,7 @@ class Run:
     ) -> None:
         first = _CORES.index(side) * self.size
         found = self._touches(stmt, turn, _LANES in turn)
-        if any(touch.element for touch, _ in found) and isinstance(stmt, Op) and self.pipes:
+        if self.pipes and waits_for_all(stmt):
             self._barrier(first)
         started: set[int] = set()
         for touch, part in found:
@@ -234,6 +235,8 @@ class Run:
             self.history[touch.buffer].append(seen)
         for thread in started:
             self.clocks[thread][thread] += 1
+        if isinstance(stmt, Op) and stmt.op.name in RESULT_OF_SCALAR_UNIT and self.pipes:
+            self._follow(first, first + _NUMBER["V"])
         if started and isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM and self.pipes:
             self._follow(first + _NUMBER["MTE1"], first + _NUMBER["M"])
             self._follow(first + _NUMBER["MTE2"], first + _NUMBER["MTE1"])

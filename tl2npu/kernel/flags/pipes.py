@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tl2npu.dialects.ascend.sync import SCALAR_BEHIND_BARRIER
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.handover import region
@@ -84,6 +85,14 @@ def pipe_of(stmt: Stmt, in_parallel: bool) -> str:
             return "MTE3" if loads == {Memory.UB} else "FIX" if loads == {Memory.L0C} else "S"
         return "MTE2" if loads == {Memory.GM} else "S" if Memory.GM in loads else "V"
     return "S"
+
+
+def waits_for_all(stmt: Stmt) -> bool:
+    """Whether the compiler puts a barrier of all pipes in front of the scalar operand of an operator."""
+    if not isinstance(stmt, Op) or stmt.op.name not in SCALAR_BEHIND_BARRIER:
+        return False
+    operands = {id(arg) for arg in stmt.args.values()}
+    return any(access.element and id(access.operand) in operands for access in accesses(stmt))
 
 
 def between(source: Memory, target: Memory) -> str:

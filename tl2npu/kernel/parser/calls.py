@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import libcst as cst
@@ -9,10 +10,10 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.dialects.functions import OF_FLOATS
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.parser.scalar_types import Type, exact, mismatch, of_sum
+from tl2npu.kernel.parser.scalar_types import Type, exact, family, mismatch, of_sum
 from tl2npu.kernel.parser.scopes import Scopes
 from tl2npu.kernel.parser.values import DONE, SOME_ITEMS, TILES, UNKNOWN, Parsed, named, wider
-from tl2npu.source.tree import mentioned, nodes_of
+from tl2npu.source.tree import argument, mentioned, nodes_of
 
 _NUMBERS = frozenset("abs bool divmod float int max min pow round".split())
 """Functions of Python that ask a number for its value."""
@@ -22,7 +23,15 @@ _STATEMENTS = frozenset({Kind.COPY, Kind.GEMM, Kind.MMA, Kind.TILE, Kind.REDUCE,
 _CONDITIONS = frozenset("And Or Not EQ NE LT LE GT GE isnan isinf isfinite isnullptr likely any_of all_of bool".split())
 _COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE"})
 _CONNECTIVES = frozenset({"And", "Or", "Not"})
-_OF_ARGUMENTS = frozenset("min max abs fabs ceildiv floordiv floormod truncdiv truncmod pow Add Sub Mul".split())
+_OF_ARGUMENTS = frozenset(
+    """
+    min max abs fabs ceildiv floordiv floormod truncdiv truncmod pow clamp bitwise_and bitwise_or bitwise_xor
+    bitwise_not shift_left shift_right Add Sub Mul Div Mod FloorDiv FloorMod Min Max
+    """.split()
+)
+_OF_TYPE = {"cast": 1, "Cast": 0, "reinterpret": 0, "infinity": 0, "min_value": 0, "max_value": 0}
+"""Functions that give the element type that they are given, and where."""
+_SIZES = frozenset({"symbolic", "dynamic"})
 _CHOICES = frozenset({"if_then_else", "Select"})
 _CONSTANT = ("number", "text", "none")
 _TEXTS = (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)
@@ -78,6 +87,8 @@ class Calls:
             if resolved.startswith("math."):
                 whole = resolved in ("math.ceil", "math.floor", "math.gcd")
                 return self._of_python("int" if whole else "float", node, values)
+            if node.func.attr.value == "astype" and node.args and self.front_end.value(node.func.value).on_device:
+                return Parsed("device", self._type(node.args[0].value))
             self.front_end.value(node.func)
         return UNKNOWN
 
@@ -188,8 +199,11 @@ class Calls:
         if any(arg.star for arg in node.args):
             return UNKNOWN
         if op.name == "alloc_var":
-            first = given.get("dtype", 0)
-            return Parsed("cell", self._type(node.args[first].value) if first < len(node.args) else "")
+            first, start = given.get("dtype", 0), given.get("init", 1)
+            found = self._type(node.args[first].value) if first < len(node.args) else ""
+            if start < len(node.args):
+                self.front_end.fits(node, found, values[start])
+            return Parsed("cell", found)
         shape, dtype = given.get("shape", 0), given.get("dtype", 1)
         if shape >= len(node.args):
             return UNKNOWN
@@ -217,15 +231,19 @@ class Calls:
         return self.front_end.around.type_of(code(node).strip("\"'"))
 
     def _scalar(self, op: Operator, node: cst.Call, values: Sequence[Parsed]) -> Parsed:
+        name = op.name
+        if name in _SIZES:
+            given = argument(node, "dtype", 1)
+            return Parsed("device", "int32" if given is None else self._type(given))
         args = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
         if len(args) != len(values):
             return UNKNOWN
-        name = op.name
         if name in _CHOICES and len(args) == 3:
             self.front_end.condition(args[0], "choice")
-            yes, no = (exact(value.dtype) or value.dtype for value in values[1:])
+            yes, no = (value.own for value in values[1:])
             if name == "Select" and mismatch(yes, no):
                 self.front_end.tell("types", node, f"`{code(node)}` selects a {yes} or a {no}: convert one of them")
+            self.front_end.fits(node, of_sum(yes, no), *values[1:])
             return Parsed("device", of_sum(yes, no))
         whole = next((arg for arg, value in zip(args, values, strict=True) if value.kind == "buffer"), None)
         if whole is not None and name in ("min", "max"):
@@ -237,18 +255,32 @@ class Calls:
             if all(value.kind == "number" for value in values):
                 return Parsed("number", "bool")
         if name in _COMPARISONS and len(values) == 2:
-            left, right = (exact(value.dtype) or value.dtype for value in values)
+            left, right = (value.own for value in values)
             if mismatch(left, right):
                 self.front_end.tell("types", node, f"`{code(node)}` compares {named(left)} with {named(right)}")
         if name in _CONDITIONS:
             return Parsed("device", "bool")
         if name in _OF_ARGUMENTS:
-            return Parsed("device", wider(*values)) if any(value.on_device for value in values) else UNKNOWN
-        if name in ("cast", "Cast", "infinity", "min_value", "max_value") and args:
-            return Parsed("device", self._type(args[1 if name == "cast" and len(args) > 1 else 0]))
+            if not any(value.on_device for value in values):
+                return UNKNOWN
+            self.front_end.fits(node, wider(*values), *values)
+            return Parsed("device", wider(*values))
+        if name in _OF_TYPE and args:
+            return self._of_type(node, name, self._type(args[min(_OF_TYPE[name], len(args) - 1)]), values)
         if name in OF_FLOATS:
             return Parsed("device", values[0].dtype if values and values[0].type == "float" else "float*")
-        return Parsed("device", self._type(cst.Name(name)))
+        return self._of_type(node, name, self._type(cst.Name(name)), values)
+
+    def _of_type(self, node: cst.Call, name: str, dtype: str, values: Sequence[Parsed]) -> Parsed:
+        """A function that gives an element type: a number in it must be one of its values."""
+        number = next((value.number for value in values if value.number is not None), None)
+        if name == "infinity":
+            if family(dtype) == "int":
+                self.front_end.tell("value", node, f"`{code(node)}`: {dtype.rstrip('*')} has no infinity")
+            number = math.inf
+        elif name != "reinterpret":
+            self.front_end.fits(node, dtype, *values)
+        return Parsed("device", dtype, number=number if name == "infinity" or exact(dtype) else None)
 
     # subscripts --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ binds do not exist.
 from __future__ import annotations
 
 import builtins
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -123,6 +124,8 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
             bound |= _bound(part.body)
     bound |= module | {"vid"}  # TL810 tells of vid
     inside = {name: kind for part in around for name, kind in _containers(part.body).items()}
+    sizes = {name: value for part in around for name, value in _values(part.body).items()}
+    working: set[str] = set()
     params = {param.name.value for param in nodes_of(node.params, cst.Param)}
     words = [caller.words for caller in callers]
 
@@ -138,6 +141,10 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
         result = found[0] if found else UNKNOWN
         for other in found[1:]:
             result = joined(result, other)
+        if result == UNKNOWN and name in sizes and name not in working:
+            working.add(name)
+            given = FrontEnd(surroundings).value(sizes[name])
+            return given if given.on_device else UNKNOWN
         return result
 
     @cache
@@ -175,6 +182,21 @@ def _containers(body: cst.BaseSuite | Sequence[cst.BaseStatement]) -> dict[str, 
                 name = part.targets[0].target.value
                 found[name] = UNKNOWN if name in found else kinds.get(type(part.value), UNKNOWN)
     return {name: kind for name, kind in found.items() if kind is not UNKNOWN}
+
+
+def _values(body: cst.BaseSuite | Sequence[cst.BaseStatement]) -> dict[str, cst.BaseExpression]:
+    """The values of names that a block binds once: ``M = T.symbolic("M")``, ``rows = M // 16``."""
+    statements = body.body if isinstance(body, cst.BaseSuite) else body
+    often = Counter(name for statement in statements for name in _bound_by(statement))
+    single = [part for node in statements if isinstance(node, cst.SimpleStatementLine) for part in node.body]
+    return {
+        part.targets[0].target.value: part.value
+        for part in single
+        if isinstance(part, cst.Assign)
+        and len(part.targets) == 1
+        and isinstance(part.targets[0].target, cst.Name)
+        and often[part.targets[0].target.value] == 1
+    }
 
 
 def _bound(block: cst.BaseSuite | cst.Module) -> frozenset[str]:

@@ -7,11 +7,14 @@ tables was tried with a kernel at 95acbd7f.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from tl2npu.kernel.element_types import plain
 
 _FLOATS = ("float16", "float32", "float64")
+_LARGEST = {"float16": 65504.0, "bfloat16": 3.895313892515355e38, "float32": 3.4028234663852886e38}
+"""TVM, src/support/scalars.h and src/ir/expr.cc: "Literal value exceeds maximum" for a number beyond, but infinity."""
 _SIZES = ("8", "16", "32", "64")
 
 
@@ -59,6 +62,19 @@ def of_sum(left: str, right: str) -> str:
 
 def _bits(dtype: str) -> int:
     return int(dtype.lstrip("uint"))
+
+
+def holds(dtype: str, number: float) -> bool:
+    """Whether a number is a constant of an element type; a float is cut to an integer, as ``T.cast`` does it."""
+    if number != number or not exact(dtype):
+        return True
+    if family(dtype) == "float":
+        return math.isinf(number) or abs(number) <= _LARGEST.get(exact(dtype), math.inf)
+    if dtype == "bool":
+        return True
+    count = 2 ** _bits(dtype)
+    low = 0 if dtype.startswith("u") else -count // 2
+    return not math.isinf(number) and low <= int(number) < low + count
 
 
 def mismatch(left: str, right: str) -> bool:

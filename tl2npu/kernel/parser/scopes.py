@@ -12,19 +12,21 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.kernel.bindings import target_names
+from tl2npu.kernel.parser.scalar_types import holds
 from tl2npu.kernel.parser.values import NONE, UNKNOWN, Parsed, Stop, assigned
 from tl2npu.source.names import Names
 from tl2npu.source.tree import walk
 
-What = Literal["stop", "types", "number", "connective", "annotation", "undefined", "stale"]
+What = Literal["stop", "value", "types", "number", "connective", "annotation", "undefined", "stale"]
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What the parser does not do as Python does; ``number``: a number that is used as a condition; ``connective``:
-    ``T.And``, ``T.Or`` or ``T.Not`` of a value that Python knows; ``types``: a comparison of two types, ``sides`` are
-    what is compared. ``lost``: the assignment whose value the parser forgets; ``meant``: its old value is what such
-    text means: that of an outer loop, or the block's index in each turn."""
+    """What the parser does not do as Python does; ``value``: a number that is given a type which does not hold it;
+    ``number``: one that is used as a condition; ``connective``: ``T.And``, ``T.Or`` or ``T.Not`` of a value that Python
+    knows; ``types``: a comparison of two types, ``sides`` are what is compared. ``lost``: the assignment whose value is
+    forgotten; ``meant``: its old value is what such text means: that of an outer loop, or the block's index in
+    each turn."""
 
     what: What
     node: cst.CSTNode
@@ -84,6 +86,13 @@ class Scopes(ABC):
     def tell(self, what: What, node: cst.CSTNode, message: str, sides: tuple[Parsed, ...] = ()) -> None:
         """Say something of a node, once."""
         self._add(Found(what, node, message, sides))
+
+    def fits(self, node: cst.CSTNode, dtype: str, *parts: Parsed) -> None:
+        """Say of the numbers among values that they do not fit the type to which a node converts them."""
+        for part in parts:
+            if part.number is not None and not holds(dtype, part.number):
+                number = f"{part.number:g}" if isinstance(part.number, float) else str(part.number)
+                self.tell("value", node, f"`{short(node)}` converts {number} to {dtype}, which cannot hold it")
 
     def _add(self, found: Found) -> None:
         if (id(found.node), found.what) not in self.told:

@@ -28,6 +28,7 @@ from tl2npu.kernel.parser.values import (
     binary,
     compared,
     joined,
+    of_python,
     types_differ,
     unary,
 )
@@ -180,6 +181,7 @@ class FrontEnd(Scopes):
 
     def _assign_to(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
         if type(target) is cst.Subscript:
+            self.fits(node, self.value(target).own, value)
             self._store(target)
         elif type(target) is cst.Name and self.is_cell(target.value):
             return
@@ -217,7 +219,7 @@ class FrontEnd(Scopes):
         operator = _AUGMENTED.get(type(node.operator))
         result = UNKNOWN
         if operator is not None:
-            result = self._try(node, lambda: binary(operator(), old, value))
+            result = self._sum(node, operator(), old, value)
         if type(node.target) is cst.Subscript:
             self._store(node.target)
         elif type(node.target) is cst.Name:
@@ -292,7 +294,7 @@ class FrontEnd(Scopes):
         if type(node) is cst.Name:
             return self.name(node)
         if isinstance(node, (cst.Integer, cst.Float)):
-            return Parsed("number", "int" if type(node) is cst.Integer else "float")
+            return of_python(node.evaluated_value)
         if type(node) is cst.Imaginary:
             return ODD
         if isinstance(node, (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)):
@@ -314,7 +316,7 @@ class FrontEnd(Scopes):
             return SOME_ITEMS if starred else Parsed("items", items=items)
         if type(node) is cst.BinaryOperation:
             left, right = self.value(node.left), self.value(node.right)
-            return self._try(node, lambda: binary(node.operator, left, right))
+            return self._sum(node, node.operator, left, right)
         if type(node) is cst.UnaryOperation:
             return self._unary(node)
         if type(node) is cst.BooleanOperation:
@@ -331,6 +333,12 @@ class FrontEnd(Scopes):
         if type(node) is cst.Subscript:
             return self.calls.subscript(node)
         return self._attribute(node) if type(node) is cst.Attribute else UNKNOWN
+
+    def _sum(self, node: cst.CSTNode, operator: cst.BaseBinaryOp, left: Parsed, right: Parsed) -> Parsed:
+        made = self._try(node, lambda: binary(operator, left, right))
+        if made.on_device:
+            self.fits(node, made.dtype, left, right)
+        return made
 
     def _unary(self, node: cst.UnaryOperation) -> Parsed:
         if type(node.operator) is not cst.Not:
@@ -366,6 +374,10 @@ class FrontEnd(Scopes):
         told = types_differ(*values) if isinstance(node.comparisons[0].operator, _ORDER) else ""
         if told:
             self.tell("types", node, f"`{short(node)}` {told}: convert one of them", tuple(values))
+        else:
+            for number, other in (values, values[::-1]):
+                if number.kind == "number" and other.on_device:
+                    self.fits(node, other.dtype, number)
         return self._try(node, lambda: compared(node.comparisons[0].operator, values[0], values[1]))
 
     def _attribute(self, node: cst.Attribute) -> Parsed:

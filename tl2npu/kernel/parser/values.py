@@ -6,13 +6,15 @@ each line was tried with a kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator as operators
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Literal
 
 import libcst as cst
 
-from tl2npu.kernel.parser.scalar_types import Type, exact, family, mismatch, of_sum, takes_number
+from tl2npu.kernel.parser.scalar_types import Type, exact, family, holds, mismatch, of_sum, takes_number
 
 Kind = Literal[
     "number",  # a Python int, float or bool
@@ -35,18 +37,25 @@ class Parsed:
     """One value: ``dtype`` of a number, an expression, or the elements of a buffer; ``rank`` of a buffer.
 
     ``dtype`` is ``int``, ``float`` or ``bool`` for a number of Python. Of an expression it is an element type, or
-    ``int*`` and ``float*`` where the width is not known.
+    ``int*`` and ``float*`` where the width is not known. ``number``: its value, if that is known.
     """
 
     kind: Kind
     dtype: str = ""
     items: tuple[Parsed, ...] | None = None
     rank: int | None = None
+    number: float | None = field(default=None, compare=False)
 
     @property
     def type(self) -> Type:
         """Whether it is an integer, a float or a condition."""
         return family(self.dtype)
+
+    @property
+    def own(self) -> str:
+        """Its element type as an expression, of a number of Python too; its family where the width is not known."""
+        large = self.dtype == "int" and self.number is not None and not holds("int32", self.number)
+        return "int64" if large else exact(self.dtype) or self.dtype
 
     @property
     def on_device(self) -> bool:
@@ -67,6 +76,14 @@ DONE = Parsed("done")
 SOME_ITEMS = Parsed("items")
 TILES = ("buffer", "region")
 
+_ARITHMETIC: Mapping[type[cst.BaseBinaryOp], Callable[[float, float], float]] = {
+    cst.Add: operators.add,
+    cst.Subtract: operators.sub,
+    cst.Multiply: operators.mul,
+    cst.Divide: operators.truediv,
+    cst.FloorDivide: operators.floordiv,
+    cst.Modulo: operators.mod,
+}
 _BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift)
 
 
@@ -79,7 +96,7 @@ def of_python(value: object) -> Parsed:
     if isinstance(value, bool):
         return Parsed("number", "bool")
     if isinstance(value, (int, float)):
-        return Parsed("number", "int" if isinstance(value, int) else "float")
+        return Parsed("number", "int" if isinstance(value, int) else "float", number=value)
     if isinstance(value, str):
         return TEXT
     if isinstance(value, (tuple, list)):
@@ -90,7 +107,7 @@ def of_python(value: object) -> Parsed:
 def joined(left: Parsed, right: Parsed) -> Parsed:
     """A value that is one of two."""
     if left == right:
-        return left
+        return left if left.number == right.number else replace(left, number=None)
     if left.kind == right.kind and left.kind in ("number", "device"):
         alike = left.kind == "device" and left.type == right.type and left.type in ("int", "float")
         return Parsed(left.kind, f"{left.type}*" if alike else "")
@@ -102,7 +119,7 @@ def wider(*parts: Parsed) -> str:
     if all(part.kind == "number" for part in parts):
         types = {part.type for part in parts}
         return "float" if "float" in types else "" if "" in types else "int"
-    return reduce(of_sum, (exact(part.dtype) or part.dtype for part in parts))
+    return reduce(of_sum, (part.own for part in parts))
 
 
 def assigned(value: Parsed) -> Parsed:
@@ -110,7 +127,7 @@ def assigned(value: Parsed) -> Parsed:
     if value.kind in ("none", "odd", "done", "region"):
         raise Stop("cannot be given to a name")
     if value.kind in ("number", "text", "cell"):
-        return Parsed("device", exact(value.dtype) or value.dtype) if value.kind != "text" else Parsed("device")
+        return Parsed("device", value.own, number=value.number) if value.kind != "text" else Parsed("device")
     return value
 
 
@@ -131,13 +148,28 @@ def binary(operator: cst.BaseBinaryOp, left: Parsed, right: Parsed) -> Parsed:
             raise Stop("divides integers: write `//`, or convert an operand with `T.float32`")
         if isinstance(operator, (cst.FloorDivide, cst.Modulo, *_BITS)) and "float" in types:
             raise Stop("applies an integer operator to a float")
-        return Parsed("device", "bool" if isinstance(operator, _BITS) and types == {"bool"} else wider(*both))
+        if isinstance(operator, _BITS) and types == {"bool"}:
+            return Parsed("device", "bool")
+        whole = isinstance(operator, (cst.FloorDivide, cst.Modulo, *_BITS)) and not types & {"bool"}
+        return Parsed("device", wider(*both) or ("int*" if whole else ""), number=_folded(operator, left, right))
     if all(part.kind == "number" for part in both):
-        return Parsed("number", "float" if type(operator) is cst.Divide else wider(*both))
+        found = "float" if type(operator) is cst.Divide else wider(*both)
+        return Parsed("number", found, number=_folded(operator, left, right))
     if all(part.kind == "items" for part in both) and type(operator) is cst.Add:
         known = left.items is not None and right.items is not None
         return Parsed("items", items=(*(left.items or ()), *(right.items or ())) if known else None)
     return SOME_ITEMS if left.kind == "items" and right.kind == "number" else UNKNOWN
+
+
+def _folded(operator: cst.BaseBinaryOp, left: Parsed, right: Parsed) -> float | None:
+    """The value of arithmetic between two numbers that are known."""
+    compute = _ARITHMETIC.get(type(operator))
+    if compute is None or left.number is None or right.number is None:
+        return None
+    try:
+        return compute(left.number, right.number)
+    except ArithmeticError:
+        return None
 
 
 def unary(operator: cst.BaseUnaryOp, part: Parsed) -> Parsed:
@@ -153,8 +185,12 @@ def unary(operator: cst.BaseUnaryOp, part: Parsed) -> Parsed:
             raise Stop("is always true in the generated code: write `not`")
         if type(operator) is cst.BitInvert and part.type == "float":
             raise Stop("applies an integer operator to a float")
-        return Parsed("device", part.dtype)
-    return part if part.kind == "number" else UNKNOWN
+    if part.kind != "number" and not part.on_device:
+        return UNKNOWN
+    value = part.number
+    if value is not None and type(operator) is not cst.Plus:
+        value = -value if type(operator) is cst.Minus else ~value if isinstance(value, int) else None
+    return Parsed("device" if part.on_device else "number", part.dtype, number=value)
 
 
 def compared(operator: cst.BaseCompOp, left: Parsed, right: Parsed) -> Parsed:

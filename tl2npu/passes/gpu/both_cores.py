@@ -317,6 +317,7 @@ class _Words:
     def give_rows(self) -> None:
         """Copy a core's part of a vector to a tile of its own, where elements of the vector belong to rows."""
         where = sites(self.job.kernel) if self.rows else {}
+        behind: dict[cst.CSTNode, list[cst.CSTNode]] = {}
         for buffer, places in self.rows.items():
             every = ((stmt, access) for stmt in self.job.kernel.walk() for access in accesses(stmt))
             found = [(stmt, access) for stmt, access in every if access.operand.buffer is buffer]
@@ -335,11 +336,13 @@ class _Words:
                 if {id(access.operand.node) for _, access in found if access.reads} <= reading:
                     self.unread.add(buffer)
             for stmt in last:
-                kept = [] if buffer in self.unread else [stmt.node]
-                self.edits.replace_many(stmt.node, [*kept, *parse(self.job, text, stmt.node)])
+                new = behind.setdefault(stmt.node, [] if buffer in self.unread else [stmt.node])
+                new += parse(self.job, text, stmt.node)
             for place in places:
                 self.edits.replace(place, place.with_changes(value=cst.Name(name)))
             self.job.change("TL108", last[0].node, f"`{name}`: each vector core's part of `{buffer.name}`")
+        for node, new in behind.items():
+            self.edits.replace_many(node, new)
 
     def take_out(self, whole: set[Buffer]) -> list[str]:
         """Take the allocations of tiles out of the launch; their text."""

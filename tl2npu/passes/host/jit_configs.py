@@ -80,12 +80,13 @@ def _is_kept(job: Job, element: cst.BaseDictElement, meant: frozenset[str]) -> b
 
 def _literal(job: Job, node: cst.BaseExpression) -> tuple[cst.Dict, cst.CSTNode | None]:
     """The dict that is passed, and the statement of the module that holds it (None: it stands in the call)."""
-    if isinstance(node, cst.Dict):
-        return node, None
+    if (given := _dict_or_nothing(node)) is not None:
+        return given, None
     if isinstance(node, cst.Name):
         stores = [s for s in job.file.index.statements if isinstance(s, cst.Assign) and _assigns(s, node.value)]
-        if len(stores) == 1 and isinstance(stores[0].value, cst.Dict) and not _is_changed(job, node.value):
-            return stores[0].value, stores[0]
+        held = _dict_or_nothing(stores[0].value) if len(stores) == 1 else None
+        if held is not None and not _is_changed(job, node.value):
+            return held, stores[0]
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and not node.args:
         for statement in job.module.body:
             if isinstance(statement, cst.FunctionDef) and statement.name.value == node.func.value:
@@ -93,6 +94,18 @@ def _literal(job: Job, node: cst.BaseExpression) -> tuple[cst.Dict, cst.CSTNode 
                 if returned is not None:
                     return returned, statement
     raise Blocked("TL123", node, f"cannot read `pass_configs={code(node)}`")
+
+
+def _dict_or_nothing(node: cst.BaseExpression) -> cst.Dict | None:
+    """The dict in ``{...}``, ``{...} if c else {}`` and ``{...} if c else None``; None for anything else."""
+    if isinstance(node, cst.IfExp):
+        arms = [arm for arm in (node.body, node.orelse) if not _is_nothing(arm)]
+        return _dict_or_nothing(arms[0]) if len(arms) == 1 else None
+    return node if isinstance(node, cst.Dict) else None
+
+
+def _is_nothing(node: cst.BaseExpression) -> bool:
+    return code(node) in ("None", "{}", "dict()")
 
 
 def _assigns(statement: cst.Assign, name: str) -> bool:

@@ -180,7 +180,7 @@ def _indent(call: cst.Call | None, value: cst.BaseExpression) -> str:
 
 
 def spelled(job: Job, key: str, like: cst.Dict | None) -> str:
-    """A key as this file writes keys: the enum, or its string."""
+    """A key as this file writes keys: the enum, or its string, which a file needs that can do without TileLang."""
     for element in like.elements if like else ():
         name = key_of(job.file, element.key) if isinstance(element, cst.DictElement) else None
         if isinstance(element, cst.DictElement) and name is not None:
@@ -190,7 +190,9 @@ def spelled(job: Job, key: str, like: cst.Dict | None) -> str:
             if isinstance(element.key, cst.Attribute) and element.key.attr.value != "value":
                 return f"{code(element.key.value)}.{key}"
     prefix = job.file.names.spell("tilelang.PassConfigKey", at=job.module)
-    return f"{prefix}.{key}" if prefix else f'"{STRING_OF[key]}"'
+    if prefix is None or job.file.names.has_fallback(prefix.split(".")[0]):
+        return f'"{STRING_OF[key]}"'
+    return f"{prefix}.{key}"
 
 
 def extended(job: Job, literal: cst.Dict, missing: list[str]) -> cst.Dict:

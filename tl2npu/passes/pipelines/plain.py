@@ -13,6 +13,7 @@ from tl2npu.passes.plain import (
     front_end,
     negative_indices,
     reused_memory,
+    schedulers,
     staged_tiles,
     symbolic_sizes,
 )
@@ -24,11 +25,17 @@ from tl2npu.passes.plain.branches import values as branches_values
 from tl2npu.passes.plain.despecialise import program as despecialise
 from tl2npu.passes.plain.hints import drop as hints
 from tl2npu.passes.plain.hints import profiling
+from tl2npu.passes.plain.loops import continues
 from tl2npu.passes.plain.loops import normal as loops
 from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.passes.plain.threads import loops as threads
-from tl2npu.passes.plain.types import bools
+from tl2npu.passes.plain.types import bools, fp8
 from tl2npu.passes.plain.types import strings as types
+
+
+def in_common_words(job: Job) -> Job:
+    """The kernel without types, schedulers and exits that would be refused as they stand; the job itself if it is."""
+    return continues.without_returns(schedulers.written_out(fp8.as_float16(job)))
 
 
 def plainly(job: Job, nests: bool = True) -> None:

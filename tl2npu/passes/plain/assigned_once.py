@@ -6,60 +6,120 @@ a name for a value is computed on each core.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Let, Memory, Opaque, Scalar, Stmt, children
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Memory, Opaque, Scalar, Stmt, Store, children, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import mentioned, names_in
+from tl2npu.source.tree import mentioned, names_in, nodes_of
+from tl2npu.source.tree import walk as walk_nodes
 
 
 def name_values(job: Job) -> None:
-    """Write ``x = value`` for ``x = T.alloc_var("int32")`` and one ``x = value`` behind it in the same block."""
+    """Write ``x = value`` for ``x = T.alloc_var("int32")`` and one ``x = value`` behind it in the same block.
+
+    ``x = T.alloc_local([1], "int32")`` with ``x[0] = value`` is the same, and so is one value in each arm of an ``if``
+    that Python decides.
+    """
     if any(isinstance(stmt, Opaque) for stmt in job.kernel.walk()):
         return  # it may assign
-    found = {alloc.buffer.name: (alloc, let) for alloc, let in _pairs(job, job.kernel.body)}
-    for name in _unsettled(job, {name: let.value for name, (_, let) in found.items()}):
+    found = dict(_given(job, job.kernel.body))
+    for name in _unsettled(job, {name: [value for _, value in given.values] for name, given in found.items()}):
         del found[name]
     edits = Edits(job.file.index)
-    for name, (alloc, let) in found.items():
-        assert isinstance(let.node, cst.Assign)
-        dtype, value = element_type(job, alloc.buffer), let.value
-        if any(operand.buffer.dtype != dtype for operand in value.loads):
-            # the variable had this type, whatever the tensor's is
-            edits.replace(let.node.value, expression(job, f"T.cast({code(value.node)}, {dtype!r})", let.node))
-        edits.remove(alloc.node)
-        job.change("TL174", alloc.node, f"`{name}` is given one value: made it a name for that value")
+    for name, given in found.items():
+        dtype = element_type(job, given.alloc.buffer)
+        for node, value in given.values:
+            if any(operand.buffer.dtype != dtype for operand in value.loads):
+                # the variable had this type, whatever the tensor's is
+                edits.replace(node.value, expression(job, f"T.cast({code(value.node)}, {dtype!r})", node))
+        if given.alloc.buffer.memory is not Memory.VAR:
+            for use in _elements(job, name):
+                edits.replace(use, use.value)
+        edits.remove(given.alloc.node)
+        job.change("TL174", given.alloc.node, f"`{name}` is given one value: made it a name for that value")
     job.apply(edits)
 
 
-def _pairs(job: Job, body: Sequence[Stmt]) -> Iterator[tuple[Alloc, Let]]:
+@dataclass(frozen=True)
+class _Given:
+    """A variable, and the assignments of which Python takes one, each with its value."""
+
+    alloc: Alloc
+    values: list[tuple[cst.Assign, Scalar]]
+
+
+def _given(job: Job, body: Sequence[Stmt]) -> Iterator[tuple[str, _Given]]:
     """Integers that are allocated and then assigned in one block, and mentioned nowhere else before that."""
-    every = [name.value for name in names_in(job.located.node.body)]
+    every = Counter(name.value for name in names_in(job.located.node.body))
     for position, alloc in enumerate(body):
         for inner in children(alloc):
-            yield from _pairs(job, inner)
-        if not isinstance(alloc, Alloc) or alloc.via or alloc.buffer.memory is not Memory.VAR:
+            yield from _given(job, inner)
+        if not isinstance(alloc, Alloc) or alloc.via or not is_scalar(alloc.buffer):
             continue
         name = alloc.buffer.name
-        behind = body[position + 1 :]
-        first = next((n for n, stmt in enumerate(behind) if name in mentioned(stmt.node)), None)
-        let = behind[first] if first is not None else None
-        if not isinstance(let, Let) or let.via or let.name != name or not isinstance(let.node, cst.Assign):
-            continue
-        targets = [target.target for target in let.node.targets]
-        alone = len(targets) == 1 and isinstance(targets[0], cst.Name) and name not in mentioned(let.node.value)
-        within = sum(names.count(name) for names in ([n.value for n in names_in(stmt.node)] for stmt in body))
-        stored = sum(isinstance(stmt, Let) and stmt.name == name for stmt in job.kernel.walk())
+        first = next((stmt for stmt in body[position + 1 :] if name in mentioned(stmt.node)), None)
+        values = _arms(job, first, alloc.buffer) if first is not None else None
+        within = sum(Counter(n.value for n in names_in(stmt.node))[name] for stmt in body)
+        stored = sum(_stores(stmt, alloc.buffer) for stmt in job.kernel.walk())
         whole = element_type(job, alloc.buffer).startswith("int")
-        if alone and whole and stored == 1 and within == every.count(name) and _is_statement(job, alloc, let):
-            yield alloc, let
+        if values is None or not whole or stored != len(values) or within != every[name]:
+            continue
+        if alloc.buffer.memory is not Memory.VAR and len(_elements(job, name)) != every[name] - 1:
+            continue  # an operator has it as a whole
+        if _is_statement(job, alloc, *(stmt for stmt in walk([first] if first else []) if _stores(stmt, alloc.buffer))):
+            yield name, _Given(alloc, values)
+
+
+def _elements(job: Job, name: str) -> list[cst.Subscript]:
+    found = nodes_of(job.located.node.body, cst.Subscript)
+    return [use for use in found if isinstance(use.value, cst.Name) and use.value.value == name]
+
+
+def is_scalar(buffer: Buffer) -> bool:
+    """``T.alloc_var``, or ``T.alloc_local`` of one element."""
+    if buffer.memory is Memory.VAR:
+        return True
+    return buffer.alloc == "alloc_local" and len(buffer.shape) == 1 and buffer.shape[0].constant == 1
+
+
+def _stores(stmt: Stmt, buffer: Buffer) -> bool:
+    if isinstance(stmt, Store):
+        return stmt.target.buffer is buffer
+    return isinstance(stmt, Let) and stmt.name == buffer.name
+
+
+def _arms(job: Job, stmt: Stmt, buffer: Buffer) -> list[tuple[cst.Assign, Scalar]] | None:
+    """The assignments of a statement that gives the variable a value and does not read it; None for any other."""
+    name = buffer.name
+    if isinstance(stmt, Branch):
+        decided = not stmt.cond.loads and not job.late.is_late(stmt.cond.sym)
+        if not decided or stmt.via or name in mentioned(stmt.cond.node):
+            return None
+        found = []
+        for arm in (stmt.then, stmt.orelse):
+            about = [inner for inner in arm if name in mentioned(inner.node)]
+            values = _arms(job, about[0], buffer) if len(about) == 1 else None
+            if values is None:
+                return None
+            found += values
+        return found
+    if not _stores(stmt, buffer) or not isinstance(stmt, (Let, Store)) or stmt.via:
+        return None
+    if not isinstance(stmt.node, cst.Assign) or len(stmt.node.targets) != 1 or name in mentioned(stmt.node.value):
+        return None
+    target = stmt.node.targets[0].target
+    is_own = isinstance(target, cst.Name) if isinstance(stmt, Let) else isinstance(target, cst.Subscript)
+    fraction = any(isinstance(node, (cst.Float, cst.Divide)) for node in walk_nodes(stmt.node.value))
+    return [(stmt.node, stmt.value)] if is_own and not fraction else None
 
 
 def _is_statement(job: Job, *stmts: Stmt) -> bool:
@@ -68,18 +128,23 @@ def _is_statement(job: Job, *stmts: Stmt) -> bool:
     return all(nodes.count(id(stmt.node)) == 1 for stmt in stmts)
 
 
-def _unsettled(job: Job, values: dict[str, Scalar]) -> set[str]:
+def _unsettled(job: Job, values: dict[str, list[Scalar]]) -> set[str]:
     """Names whose value may be another one later: it reads what the kernel writes, or a variable that changes."""
     written = {operand.buffer for stmt in job.kernel.walk() for operand in writes(stmt)}
-    variables = {buffer.name for buffer in job.kernel.buffers.values() if buffer.memory is Memory.VAR}
+    variables = {buffer.name for buffer in job.kernel.buffers.values() if is_scalar(buffer)}
     found = {
         name
-        for name, value in values.items()
-        if any(operand.buffer in written or operand.buffer.memory is not Memory.GM for operand in value.loads)
+        for name, every in values.items()
+        if any(
+            operand.buffer in written or operand.buffer.memory is not Memory.GM
+            for value in every
+            for operand in value.loads
+            if operand.buffer.name not in values
+        )
     }
     while True:
         changing = (variables - values.keys()) | found
-        more = {name for name, value in values.items() if mentioned(value.node) & changing} - found
+        more = {name for name, every in values.items() if any(mentioned(v.node) & changing for v in every)} - found
         if not more:
             return found
         found |= more

@@ -44,9 +44,9 @@ def _convert(job: Job, found: Found, edits: Edits) -> bool:
     if not isinstance(found.node, cst.Comparison) or len(found.sides) != 2:
         return False
     parts = found.node.left, found.node.comparisons[0].comparator
-    types = [exact(side.dtype) for side in found.sides]
+    types = [exact(side.dtype) or side.dtype for side in found.sides]
     common = "float32" if "number" in {side.kind for side in found.sides} else of_sum(*types)
-    if not all(types) or not exact(common):
+    if not exact(common):
         return False
     for part, side, dtype in zip(parts, found.sides, types, strict=True):
         if side.kind != "number" and dtype != common:

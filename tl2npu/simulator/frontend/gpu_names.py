@@ -14,7 +14,7 @@ from tl2npu.simulator.frontend.reducers import UPDATES, Reducer
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Call, Expr, Load, plain
-from tl2npu.simulator.ir.stmt import Alloc, Break, Store
+from tl2npu.simulator.ir.stmt import Alloc, Break, Return, Store
 
 ATOMICS = {"atomic_add": "add", "atomic_max": "max", "atomic_min": "min", "atomic_or": "or"}
 """Operators that can give the previous value."""
@@ -186,6 +186,11 @@ def loop_break() -> None:
     Builder.current().add(Break())
 
 
+def thread_return() -> None:
+    """``T.thread_return()``: of all threads of the block."""
+    Builder.current().add(Return())
+
+
 def _refused(name: str) -> Callable[..., Any]:
     """A name that starts with two underscores: Python looks it up nowhere else."""
 
@@ -243,6 +248,7 @@ NAMES: dict[str, Any] = {
     "Fragment": Fragment,
     "annotate_layout": annotate_layout,
     "break_loop": loop_break,
+    "thread_return": thread_return,
     "Any": Any,
     "__ldg": lambda value, *_: value,
     **{name: _refused(name) for name in ("__ffs", "__fns")},

@@ -5,7 +5,8 @@ stored. So a read of unwritten elements is not reported at once if the operator 
 depend on them become undefined, and the report comes when undefined data decides something (a scalar, a product or
 reduction that mixes it into every element) or is left in an output. A computing operator whose whole operand is
 unwritten is reported where it stands, unless a condition switched off every element of what should have written it,
-or a load began behind the end of its tensor, as in the last rows of a tail; a copy hands the gap on.
+or a load began behind the end of its tensor, as in the last rows of a tail, or other elements of the buffer are
+written: such a load left the rest. A copy hands the gap on.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
         step = gap.step
         assert step is not None
         whole = gap.mask is None or bool(np.all(gap.mask))
-        meant = gap.cells.state.passed_by or (gap.cells.state is cells.state and step.operator == "Parallel")
+        left = gap.cells.state.passed_by or (whole and _is_left_over(gap, event))
+        meant = left or (gap.cells.state is cells.state and step.operator == "Parallel")
         if whole and not (step.moves or step.element or meant or gap.apart):
             report.uninitialised(access, gap)
             continue
@@ -65,7 +67,7 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
             report.uninitialised(access, gap)
             continue
         total = total | mask
-        cells.state.passed_by = cells.state.passed_by or gap.cells.state.passed_by
+        cells.state.passed_by |= left
         access.observer.origins.setdefault(event, (gap.source(), access.party(gap.site, "Read", gap.pipe), gap.cells))
     if not np.any(total):
         return
@@ -77,6 +79,12 @@ def spread(access: Watched, cells: Cells, key: Any, full: bool, event: int, gaps
     if len(cells.shape) > len(cells.full):
         marks = marks[..., None]
     cells.put(cells.state.writer, key, False, marks)
+
+
+def _is_left_over(gap: Gap, event: int) -> bool:
+    """Whether something else than this event has written elements of the buffer."""
+    writers = np.asarray(gap.cells.get(gap.cells.state.writer, gap.cells.full, True))
+    return bool(np.any((writers > 0) & (writers != event)))
 
 
 def _extent(cells: Cells, key: Any) -> tuple[int, ...]:

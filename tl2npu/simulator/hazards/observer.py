@@ -127,7 +127,13 @@ class Observer:
         clocks = self.clocks
         if before.gemm:
             clocks.released[scalar + MTE1] = clocks.released[scalar + M] = True
+        if before.settles:
+            clocks.released[scalar + V] = True
         clocks.follow(scalar + step.pipe, scalar)
+        if step.settles:
+            clocks.stamp(scalar + V)
+            clocks.follow(scalar, scalar + V)
+            clocks.released[scalar + V] = False
         if not step.gemm:
             return
         mte1, m = scalar + MTE1, scalar + M

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tl2npu.dialects.ascend import OPERATORS
+from tl2npu.dialects.ascend.sync import RESULT_OF_SCALAR_UNIT, SCALAR_BEHIND_BARRIER
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Load
@@ -45,6 +46,10 @@ class Step:
     """For a person to look at: what it reads decides nothing."""
     element: bool = False
     """It writes one element, to a place that no element tells: what it reads decides that element only."""
+    waits: bool = False
+    """A barrier of all pipes stands in front of its scalar operand."""
+    settles: bool = False
+    """The scalar unit stores its result, and has waited for the vector unit."""
     rebinds: int = -1
     """The number of the buffer whose name the operator gives to other memory."""
 
@@ -74,8 +79,17 @@ def step_of(stmt: Stmt, parallel: bool) -> Step:
     renamed = stmt.args.get(known.rebinds) if known is not None and known.rebinds else None
     rebinds = renamed.buffer.number if isinstance(renamed, Region) else -1
     listed = OPERATORS.get(stmt.name)
-    prints = listed is not None and listed.kind is Kind.DEBUG
-    return Step(stmt.site, stmt.name, pipe, moves=moves, parallel=parallel, prints=prints, rebinds=rebinds)
+    return Step(
+        stmt.site,
+        stmt.name,
+        pipe,
+        moves=moves,
+        parallel=parallel,
+        prints=listed is not None and listed.kind is Kind.DEBUG,
+        waits=stmt.name in SCALAR_BEHIND_BARRIER and any(isinstance(value, Load) for value in stmt.args.values()),
+        settles=stmt.name in RESULT_OF_SCALAR_UNIT,
+        rebinds=rebinds,
+    )
 
 
 def _npuir(stmt: Op, parallel: bool) -> Step:

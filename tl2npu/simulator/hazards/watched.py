@@ -244,12 +244,12 @@ class Watched(Access):
             self._write(cells, key, full, site, array, True)
 
     def _scalar(self, cells: Cells, index: Index, site: int) -> None:
-        """The scalar unit reads an element. As an operand of an instruction the compiler waits for all pipes before."""
+        """The scalar unit reads an element."""
         here = site == self.step_site
         if here and self.step.parallel:
             self._read(cells, index, False, site, -1, pipe=self.step.pipe)
             return
-        if here and self.step.operator != "=" and self.observer.pipes:
+        if here and self.step.waits and self.observer.pipes:
             self.observer.barrier(self.thread)
         self._read(cells, index, False, site, -1, pipe=S)
 

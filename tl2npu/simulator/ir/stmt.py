@@ -126,6 +126,11 @@ class Continue(Stmt):
 
 
 @dataclass(eq=False)
+class Return(Stmt):
+    """Ends the block."""
+
+
+@dataclass(eq=False)
 class Launch:
     """``T.Kernel``: the grid and what is in it. ``threads`` as written; ``is_npu`` separates the two machines."""
 

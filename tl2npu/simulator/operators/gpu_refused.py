@@ -42,7 +42,7 @@ _TABLE = {
         get_lane_idx get_warp_idx get_warp_idx_sync get_warp_group_idx
         shfl_down shfl_sync shfl_up shfl_xor syncthreads_and syncthreads_count syncthreads_or
         warp_reduce_bitand warp_reduce_bitor warp_reduce_max warp_reduce_min warp_reduce_sum
-        thread_return get_thread_binding get_thread_bindings thread_binding launch_thread env_thread
+        get_thread_binding get_thread_bindings thread_binding launch_thread env_thread
         """,
     FOREIGN: """
         CUDASourceCodeKernel call_extern call_pure_extern call_intrin call_packed call_llvm_intrin

@@ -4,21 +4,85 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from tl2npu.devices import A2, A3, A5
+from tl2npu.dialects.pass_configs import STRING_OF
 from tl2npu.simulator.errors import UnsupportedOperator
 from tl2npu.simulator.frontend import language, types
 from tl2npu.simulator.ir import expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
-from tl2npu.simulator.standin import gpu_modules, jit, pass_config, profiler, testing, tuning
+from tl2npu.simulator.standin import gpu_modules, jit, profiler, testing, tuning
 from tl2npu.simulator.standin.inert import Inert
 from tl2npu.simulator.standin.latency import UNMEASURED
-from tl2npu.simulator.standin.platform import NPUUtils, determine_platform
 from tl2npu.simulator.standin.session import Session
+
+FALLBACK = "A3"
+
+
+def determine_platform(platform: str = "auto", *_: Any) -> str:
+    """The platform as given, of the environment's ``TL_PLATFORM``, or of the part that ``torch.npu`` names; else A3."""
+    if platform != "auto":
+        return platform
+    if os.environ.get("TL_PLATFORM"):
+        return os.environ["TL_PLATFORM"]
+    npu = getattr(sys.modules.get("torch"), "npu", None)
+    if npu is None or not npu.is_available():
+        return FALLBACK
+    name = str(npu.get_device_properties(npu.current_device()).name).upper()
+    found = [(len(chip), device.name) for device in (A2, A3, A5) for chip in device.chips if chip.upper() in name]
+    return max(found)[1] if found else FALLBACK
+
+
+class NPUUtils:
+    """``tilelang.utils.NPUUtils`` of the npuir branch: what scripts ask of the device, a 910B."""
+
+    @classmethod
+    def get(cls) -> NPUUtils:
+        """The one there is."""
+        return cls()
+
+    def get_aicore_num(self) -> int:
+        """Cube cores."""
+        return A2.cube_cores or 1
+
+    get_aicube_core_num = get_aicore_num
+
+    def get_aivector_core_num(self) -> int:
+        """Vector cores."""
+        return self.get_aicore_num() * A2.vector_cores_per_cube
+
+    def get_arch(self) -> str:
+        """The name of the part."""
+        return "Ascend910B"
+
+
+class _Meta(type):
+    def __getattr__(cls, name: str) -> _Key:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        plain = name.lower()
+        dotted = plain.replace("npuir_", "npuir.", 1) if plain.startswith("npuir_") else plain.replace("tl_", "tl.", 1)
+        return _Key(STRING_OF.get(name, dotted))
+
+    def __getitem__(cls, name: str) -> _Key:
+        return cls.__getattr__(name)
+
+
+class _Key(str):
+    """A key; ``.value`` is the string, as in an enumeration."""
+
+    value = property(str)
+
+
+class PassConfigKey(metaclass=_Meta):
+    """See the module."""
+
 
 ROOTS = ("tilelang", "tvm")
 """Packages that are replaced; ``torch_npu`` is added by the torch redirection."""
@@ -99,7 +163,7 @@ def modules(session: Session) -> dict[str, ModuleType]:
     root.JITKernel = jit.kernel_class(session)  # type: ignore[attr-defined]
     root.cached = jit.compile_(session, "cached")  # type: ignore[attr-defined]
     root.DataType = root.dtype = types.DType  # type: ignore[attr-defined]
-    root.PassConfigKey = pass_config.PassConfigKey  # type: ignore[attr-defined]
+    root.PassConfigKey = PassConfigKey  # type: ignore[attr-defined]
     root.cdiv = lambda a, b: expr.call("ceildiv", a, b)  # type: ignore[attr-defined]
     root.DataType = types.DType  # type: ignore[attr-defined]
     root.next_power_of_2 = lambda n: 1 << (int(n) - 1).bit_length()  # type: ignore[attr-defined]

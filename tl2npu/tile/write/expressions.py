@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tl2npu.kernel.symbolic import Div, Mod, Sym
 from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Load, Opaque
 from tl2npu.tile.write.integers import integer
 
@@ -59,8 +60,7 @@ def _text(expr: Expr, names: dict[str, str]) -> tuple[str, int]:
         case Const():
             return number(expr)
         case Index():
-            text = integer(expr.value, names)
-            return text, _ATOM if expr.value.atom is not None or expr.value.constant is not None else 9
+            return integer(expr.value, names), _level(expr.value)
         case Load():
             index = ", ".join(integer(part, names) for part in expr.index)
             return f"{expr.buffer}[{index}]" if index else expr.buffer, _ATOM
@@ -68,6 +68,15 @@ def _text(expr: Expr, names: dict[str, str]) -> tuple[str, int]:
             return (expr.text if expr.text.isidentifier() else f"({expr.text})"), _ATOM
         case Call():
             return _call(expr, names)
+
+
+def _level(value: Sym) -> int:
+    """How tightly the text of an integer binds."""
+    if value.constant is not None:
+        return _ATOM if value.constant >= 0 else _UNARY
+    if isinstance(value.atom, (Div, Mod)):
+        return _BINARY["mod"][1]
+    return _BINARY["add"][1] if value.atom is None else _ATOM
 
 
 def _call(expr: Call, names: dict[str, str]) -> tuple[str, int]:

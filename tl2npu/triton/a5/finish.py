@@ -5,14 +5,101 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.tile.expr import Expr, Load, identity, rebuilt
 from tl2npu.tile.integers import in_kernel
-from tl2npu.tile.ir import Kernel
-from tl2npu.triton.a5.forward import forwarded
+from tl2npu.tile.ir import AtomicAdd, If, Kernel, Let, Map, Matmul, Move, Reduce, Region, Stmt, statements, with_bodies
 from tl2npu.triton.a5.halves import whole
+from tl2npu.triton.a5.ir import inside, touched
 from tl2npu.triton.a5.order import merged
 from tl2npu.triton.a5.sizes import shown, spelled
 from tl2npu.triton.read.spec import Spec, Tensor
 from tl2npu.triton.refused import Refused
+
+
+def forwarded(kernel: Kernel, own: frozenset[str]) -> Kernel:
+    """The kernel without copies to the tiles in ``own`` that are written once and not needed.
+
+    A copy goes if everything that reads it stands behind it in the same body, and its source is not written before.
+    """
+    for name in [tile.name for tile in kernel.tiles if tile.name in own]:
+        body = _without(kernel, kernel.body, name)
+        if body is not None:
+            kernel = replace(kernel, body=body, tiles=tuple(tile for tile in kernel.tiles if tile.name != name))
+    return kernel
+
+
+def _without(kernel: Kernel, body: tuple[Stmt, ...], name: str) -> tuple[Stmt, ...] | None:
+    """The body with the copy to a tile gone; None where that is not possible."""
+    users = [stmt for stmt in statements(kernel.body) if any(name in group for group in touched(stmt))]
+    if sum(name in touched(stmt)[1] for stmt in users) != 1:
+        return None
+    for number, stmt in enumerate(body):
+        source = _source(kernel, stmt, name)
+        if source is not None:
+            rest = body[number + 1 :]
+            found = [place for place, part in enumerate(rest) if any(_uses(inner, name) for inner in inside((part,)))]
+            behind = [inner for part in rest for inner in inside((part,)) if _uses(inner, name)]
+            until = rest[: found[-1] + 1] if found else ()
+            if len(behind) != len(users) - 1 or any(source in touched(inner)[1] for inner in inside(until)):
+                return None
+            return (*body[:number], *(_renamed(part, name, source) for part in rest))
+        parts: list[tuple[Stmt, ...] | None] = []
+
+        def look(inner: tuple[Stmt, ...], parts: list[tuple[Stmt, ...] | None] = parts) -> tuple[Stmt, ...]:
+            parts.append(_without(kernel, inner, name))
+            return parts[-1] or inner
+
+        changed = with_bodies(stmt, look)
+        if any(part is not None for part in parts):
+            return (*body[:number], changed, *body[number + 1 :])
+    return None
+
+
+def _uses(stmt: object, name: str) -> bool:
+    return any(name in group for group in touched(stmt))
+
+
+def _source(kernel: Kernel, stmt: Stmt, name: str) -> str | None:
+    """The tile that a statement copies as a whole to ``name``."""
+    buffers = kernel.buffers
+    if isinstance(stmt, Map) and stmt.dst == name and isinstance(stmt.value, Load):
+        source, plain = stmt.value.buffer, stmt.value.index == identity(len(buffers[name].shape))
+    elif isinstance(stmt, Move) and stmt.dst.buffer == name:
+        source = stmt.src.buffer
+        plain = all(
+            all(start.is_zero for start in side.start) and side.extent == buffers[side.buffer].shape
+            for side in (stmt.src, stmt.dst)
+        )
+    else:
+        return None
+    same = (buffers[source].shape, buffers[source].dtype) == (buffers[name].shape, buffers[name].dtype)
+    return source if plain and same and buffers[source].scope != "global" and source != name else None
+
+
+def _renamed(stmt: Stmt, old: str, new: str) -> Stmt:
+    """The statement reading another tile."""
+
+    def name(found: str) -> str:
+        return new if found == old else found
+
+    def load(item: Expr) -> Expr | None:
+        return replace(item, buffer=name(item.buffer)) if isinstance(item, Load) else None
+
+    def region(found: Region) -> Region:
+        return replace(found, buffer=name(found.buffer))
+
+    match stmt:
+        case Map() | Let():
+            stmt = replace(stmt, value=rebuilt(stmt.value, load))
+        case If():
+            stmt = replace(stmt, condition=rebuilt(stmt.condition, load))
+        case Move():
+            stmt = replace(stmt, src=region(stmt.src))
+        case Reduce() | AtomicAdd():
+            stmt = replace(stmt, src=name(stmt.src))
+        case Matmul():
+            stmt = replace(stmt, a=name(stmt.a), b=name(stmt.b))
+    return with_bodies(stmt, lambda body: tuple(_renamed(part, old, new) for part in body))
 
 
 def finish(

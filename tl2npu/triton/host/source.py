@@ -4,26 +4,100 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from tl2npu.across.symbols import Symbols
+from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
+from tl2npu.dialects.triton.tle import HINTS, RANGES, tle_name
 from tl2npu.source.benchmark import model_of
 from tl2npu.source.triton_imports import REEXPORTS, triton_name
-from tl2npu.triton.host.elsewhere import Elsewhere
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import launches_by_name
-from tl2npu.triton.host.hints import without_hints
 from tl2npu.triton.host.whiles import with_counted_loops
 from tl2npu.triton.host.wrapped import as_decorators, is_jit, own_names, plain_decorators, unread
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
+
+_ORDER = frozenset({"pipe_stages", "pipe_orders", "executors"})
+
+
+def without_hints(function: ast.FunctionDef, aliases: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Put the bodies of ``with tle.pipeline_group(...)`` and ``with tle.dsa.hint(...)`` in their place.
+
+    Changes the tree. Returns the lines of the hints that asked for an order or for cores, and their text.
+    """
+    unwrap = _Unwrap(aliases)
+    unwrap.visit(function)
+    return unwrap.dropped
+
+
+class _Unwrap(ast.NodeTransformer):
+    def __init__(self, aliases: Mapping[str, str]) -> None:
+        self.aliases = aliases
+        self.dropped: list[tuple[int, str]] = []
+
+    def name(self, node: ast.expr) -> str | None:
+        """The name in TLE of a function that is called."""
+        if not isinstance(node, ast.Call):
+            return None
+        first, _, rest = ast.unparse(node.func).partition(".")
+        return tle_name(f"{self.aliases[first]}.{rest}".rstrip(".")) if first in self.aliases else None
+
+    def visit_With(self, node: ast.With) -> ast.AST | list[ast.AST]:
+        self.generic_visit(node)
+        found = [self.name(item.context_expr) for item in node.items]
+        if not all(name in HINTS for name in found) or any(item.optional_vars for item in node.items):
+            return node
+        if "pipeline_group" in found:
+            self.dropped.append((node.lineno, f"`{ast.unparse(node.items[0].context_expr)}`"))
+        return list(node.body)
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        if self.name(node.iter) in RANGES and isinstance(node.iter, ast.Call):
+            words = [word.arg for word in node.iter.keywords if word.arg in _ORDER]
+            self.dropped += [(node.lineno, f"`{word}`") for word in words]
+        return node
+
+
+@dataclass
+class Elsewhere:
+    """``file``: where the text stands that imports. ``read``: the source of another module, and its device functions.
+
+    ``found``: by their names in the file, the device functions; ``constants`` and ``aliases`` are those of
+    :class:`Source`.
+    """
+
+    file: Path
+    symbols: Symbols
+    read: Callable[[Path, str], tuple[Source, dict[str, ast.FunctionDef]] | None]
+    found: dict[str, tuple[ast.FunctionDef, Source]] = field(default_factory=dict)
+    constants: dict[str, Value] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def look(self, names: Iterable[str]) -> None:
+        """Look for what the module binds to names by its imports, and to nothing else."""
+        for name in sorted(names):
+            self._take(name, self.symbols.defined(self.file, name))
+
+    def _take(self, name: str, found: Definition | None) -> None:
+        if isinstance(found, Constant):
+            value = found.value
+            if value is None or isinstance(value, (bool, int, float, str)):
+                self.constants[name] = value
+        elif isinstance(found, External) and found.dotted.startswith("triton."):
+            self.aliases[name] = found.dotted
+        elif isinstance(found, Function) and found.module.path != self.file:
+            other = self.read(found.module.path, found.module.text)
+            if other is not None and found.node.name in other[1]:
+                self.found[name] = other[1][found.node.name], other[0]
+
 
 _MODULES = ("triton", "math", "torch", "numpy", *{name.split(".")[0] for name in REEXPORTS})
 

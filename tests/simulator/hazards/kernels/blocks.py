@@ -42,6 +42,9 @@ def vector(start, count, form):
                     y[i] = x[i + start] * 2.0
             if form == "tile":
                 T.tile.exp(y[0:count], x[start : start + count])
+            if form == "itself":  # the compiler drops it
+                for i in T.Parallel(count):
+                    y[i + start] = y[i + start] * 1.0
             if form == "copy":
                 T.copy(x[start : start + count], y[0:count])
             T.copy(y, B[0:64])

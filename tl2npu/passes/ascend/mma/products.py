@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import libcst as cst
 
@@ -11,7 +11,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.flow import Flow
 from tl2npu.kernel.model import CUBE_MEMORY, Alloc, Copy, Kernel, Memory, Op, Operand, Stmt
-from tl2npu.passes.ascend.mma import accumulators, depth, layouts, overlap, prefetch, slots, staging
+from tl2npu.passes.ascend.mma import accumulators, depth, overlap, prefetch, slots, staging
 from tl2npu.passes.ascend.mma import slices as cuts
 from tl2npu.passes.ascend.mma.numbers import Numbers
 from tl2npu.passes.ascend.mma.slices import Slices
@@ -21,6 +21,33 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports
 from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in, nodes_of
+
+
+def drop(job: Job, tiles: Collection[str]) -> None:
+    """Take the entries of these buffers from every ``annotate_layout``, and the call with the last of them."""
+    edits = Edits(job.file.index)
+    makers: set[str] = set()
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Op) or stmt.op.name != "annotate_layout":
+            continue
+        table = next(iter(nodes_of(stmt.call, cst.Dict)), None)
+        if table is None:
+            continue
+        entries = [e for e in table.elements if isinstance(e, cst.DictElement)]
+        ours = [e for e in entries if isinstance(e.key, cst.Name) and e.key.value in tiles]
+        if not ours:
+            continue
+        makers |= {name.value for entry in ours for name in names_in(entry.value)}
+        if len(ours) == len(table.elements):
+            edits.remove(stmt.node)
+        else:
+            for entry in ours:
+                edits.remove(entry)
+        job.change("TL301", stmt.node, "removed: gemm_v0 chooses the layout of its tiles")
+    job.apply(edits)
+    imports.drop_unused(job, makers - set(tiles))
+
 
 _TYPES = {
     ("float16", "float"),
@@ -67,7 +94,7 @@ def to_gemm(job: Job, separate: bool = True) -> None:
         slots.drop(job, [b.name for b in job.kernel.buffers.values() if b.name in tiles or b.memory is Memory.L0C])
     except Blocked as blocked:
         raise Blocked(blocked.code, _origin(job, found, blocked.node), blocked.message) from None
-    layouts.drop(job, tiles)
+    drop(job, tiles)
 
 
 def _origin(job: Job, found: Sequence[Slices], node: cst.CSTNode) -> cst.CSTNode:

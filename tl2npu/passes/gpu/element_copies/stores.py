@@ -18,6 +18,7 @@ from tl2npu.kernel.model import (
     Scalar,
     Store,
 )
+from tl2npu.kernel.ranges.reach import lies_inside
 from tl2npu.kernel.regions import Axis, Region, extent_text, summand
 from tl2npu.kernel.symbolic import const
 from tl2npu.passes.gpu.element_copies.collected import CollectedElements
@@ -26,7 +27,9 @@ from tl2npu.passes.gpu.element_copies.guards import Guard, all_of, end_of, writt
 from tl2npu.passes.gpu.element_copies.strided import Place, column_of, store_column
 from tl2npu.passes.gpu.element_copies.values import load_of
 from tl2npu.passes.gpu.element_copies.writing import Item
+from tl2npu.passes.writing.statements import expression
 from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import walk as nodes
 
 
 class LoopStores(CollectedElements):
@@ -143,8 +146,22 @@ class LoopStores(CollectedElements):
             index = ", ".join(item.name for item in found.ranges)
             self.new[id(stmt.target.node)] = cst.parse_expression(f"{source}[{index}]")
         self._loads(stmt.value.node, item)
+        self._keep_inside(item, stmt)
         self.say("TL167", stmt.node, f"computed `{source}` first, then copied it to `{found.buffer.name}`")
         return source
+
+    def _keep_inside(self, item: Item, stmt: Store) -> None:
+        """Elements that nothing but a condition keeps inside of their tile: the condition goes with the loop's `if`."""
+        tests = [written(self.lets.expand(branch.cond.node)) for branch, _ in item.branches]
+        own = {id(node) for node in nodes(stmt.value.node)}
+        for load in stmt.value.loads if tests else ():
+            if not load.buffer.is_tile or lies_inside(self._bounds, load):
+                continue
+            if id(load.node) not in own:
+                text = f"`{code(load.node)}` is read under a condition that keeps it inside of `{load.buffer.name}`"
+                raise Blocked("TL170", stmt.node, text)
+            text = f"T.if_then_else({all_of(tests)}, {code(load.node)}, 0)"
+            self.new[id(load.node)] = expression(self.job, text, stmt.node)
 
     def _guarded_rows(self, stmt: Store, found: Region, source: str, guards: Sequence[Guard], add: bool) -> None:
         """Rows under a condition of their own."""

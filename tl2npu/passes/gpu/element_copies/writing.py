@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -122,8 +122,7 @@ class LoopWriter:
         some = any(id(inner) in self.gone for inner in walk([*stmt.then, *stmt.orelse]))
         new = self._new(stmt.node) is not stmt.node
         if self._dropped(stmt):
-            lines = [line for inner in stmt.then if id(inner) not in self.gone for line in self._rendered(inner)]
-            self.plan.replace(stmt.node, lines)
+            self.plan.replace(stmt.node, list(self._unguarded(stmt.then)))
         elif self._new(stmt.cond.node) is not stmt.cond.node or (new and not some):
             if some:
                 raise Blocked("TL170", stmt.node, "this `if` contains both data movement and computation")
@@ -131,6 +130,14 @@ class LoopWriter:
         else:
             self._body(stmt.then)
             self._body(stmt.orelse)
+
+    def _unguarded(self, body: Sequence[Stmt]) -> Iterator[Line]:
+        """What stays of the body of a condition that goes; conditions in it go, too."""
+        for stmt in body:
+            if isinstance(stmt, Branch) and self._dropped(stmt):
+                yield from self._unguarded(stmt.then)
+            elif id(stmt) not in self.gone:
+                yield from self._rendered(stmt)
 
     def _statement(self, stmt: Stmt) -> None:
         if self._new(stmt.node) is not stmt.node:

@@ -265,11 +265,17 @@ class Legality(Instructions):
         return single and any(part.kind == "call" for part in value.walk())
 
     def single_row(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
-        """The value of the only row, computed in every column."""
+        """The value of the only row, computed in every column; its number is 0."""
+        given = value
+        for part in list(value.walk()):
+            if part.kind == "index":
+                value = with_part(value, part, replace(number("0"), name="integer"))
         for load in list(value.loads):
             if load.span is Span.ROW:
                 others = frozenset(item.name for item in value.loads if item is not load)
                 value, place = with_part(value, load, self.hoist(load, place, rest | others)), None
+        if value is given:
+            self.refuse(value)
         return self.legal(value, place, rest)
 
     def is_worth_a_vector(self, value: Expr) -> bool:

@@ -8,9 +8,10 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Memory, Op, Stmt, Store, walk, walk_with_parents
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Op, Stmt, Store, walk, walk_with_parents
 from tl2npu.passes.gpu.local_memory.reducers import reducers
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.assigned_once import is_scalar
 from tl2npu.passes.writing.numbers import BITS, element_type, number_type
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.tiles import dtype_text
@@ -36,7 +37,7 @@ class _Scalars:
         self.job = job
         self.kernel = job.kernel
         self.placed = list(walk_with_parents(job.kernel.body))
-        found = [stmt.buffer for stmt, _ in self.placed if isinstance(stmt, Alloc) and _is_scalar(stmt.buffer)]
+        found = [stmt.buffer for stmt, _ in self.placed if isinstance(stmt, Alloc) and is_scalar(stmt.buffer)]
         repeated = {buffer.name for buffer in found if sum(other.name == buffer.name for other in found) > 1}
         self.scalars = {buffer.name: buffer for buffer in found if buffer.name not in repeated}
         self.edits = Edits(job.file.index)
@@ -218,12 +219,6 @@ class _Scalars:
 
 def _is_product(stmt: Stmt) -> bool:
     return isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM
-
-
-def _is_scalar(buffer: Buffer) -> bool:
-    if buffer.memory is Memory.VAR:
-        return True
-    return buffer.alloc == "alloc_local" and len(buffer.shape) == 1 and buffer.shape[0].constant == 1
 
 
 def _initial(buffer: Buffer) -> cst.BaseExpression | None:

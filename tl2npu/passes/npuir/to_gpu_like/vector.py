@@ -11,18 +11,41 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Operator, Role
 from tl2npu.dialects.npuir import OPERATORS, SHORT
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Op, Operand, Scalar, blocks
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.to_gpu_like.regions import Axis, axes, element
-from tl2npu.passes.npuir.to_gpu_like.scratch import is_scratch
 from tl2npu.passes.writing.numbers import number_type
 from tl2npu.passes.writing.statements import Names, factor, parse
 from tl2npu.source.edits import Edits
 from tl2npu.tile.expr import Call, Const, walk
 from tl2npu.tile.meaning import formula, meaning
+
+
+def is_scratch(job: Job, stmt: Op) -> bool:
+    """True if the value that an operator leaves in its ``Tmp`` is read by nothing."""
+    tile = stmt.args.get("Tmp")
+    if not isinstance(tile, Operand):
+        return False
+    if tile.buffer is _buffer(stmt, "B"):
+        return True  # the result overwrites it
+    for other in job.kernel.walk():
+        for access in accesses(other):
+            if access.operand.buffer is not tile.buffer or not access.reads:
+                continue
+            if isinstance(other, Op) and access.operand is other.args.get("Tmp"):
+                continue
+            return False
+    return True
+
+
+def _buffer(stmt: Op, name: str) -> object:
+    arg = stmt.args.get(name)
+    return arg.buffer if isinstance(arg, Operand) else None
+
 
 _VARIABLES = ("i", "j", "k", "l")
 _OTHERS = ("row", "col", "lane", "item")

@@ -17,6 +17,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names.leftovers import drop_leftovers, remove_statements
 from tl2npu.passes.plain.hints.tensor_layouts import is_shared
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import calls_in
 
 STATEMENTS: Mapping[str, str] = {
     "use_swizzle": "block order on a GPU",
@@ -38,6 +39,8 @@ STATEMENTS: Mapping[str, str] = {
     "annotate_compile_flags": "flags for CUDA",
     "annotate_pass_configs": "settings of the GPU compiler",
     "fence_proxy_async": "GPU memory fence",
+    "pdl_sync": "launches run one after the other on an NPU",
+    "pdl_trigger": "launches run one after the other on an NPU",
     "sync_threads": "no threads to synchronise",
     "sync_warp": "no threads to synchronise",
 }
@@ -70,6 +73,10 @@ def drop(job: Job) -> None:
     for arg in arguments:
         edits.remove(arg)
     remove_statements(job, edits, statements)
+    for call in calls_in(job.located.node.body):
+        if job.file.names.resolve(call.func) == "tilelang.language.likely" and len(call.args) == 1:
+            edits.replace(call, call.args[0].value)
+            job.change("TL115", call, "`T.likely`: a hint for the branch predictor")
     job.apply(edits)
     drop_leftovers(job, [*statements, *arguments])
 

@@ -1,4 +1,4 @@
-"""TL119, TL120: ``continue`` becomes the ``if`` that it means."""
+"""TL119, TL120: ``continue``, and ``T.thread_return()`` in a block, become the ``if`` that they mean."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.unsupported.names import operator_name
 from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import calls_in, nodes_of
+
+_RETURN = "thread_return"
 
 _OPPOSITE: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
     cst.Equal: cst.NotEqual,
@@ -25,19 +28,39 @@ def drop_continues(job: Job) -> None:
 
     def step() -> bool:
         found = next(iter(nodes_of(job.located.node.body, cst.Continue)), None)
-        if found is not None:
-            _drop(job, found)
+        if found is not None and not _drop(job, found, "continue", cst.For):
+            raise Blocked("TL120", found, "`continue` must be the last statement of an `if` directly in the loop")
         return found is not None
 
     until_settled(job, step)
 
 
-def _drop(job: Job, node: cst.Continue) -> None:
+def without_returns(job: Job) -> Job:
+    """The job with what ``T.thread_return()`` skips under the opposite condition; the job itself where it has another
+    form, which :mod:`tl2npu.passes.plain.unsupported` refuses.
+
+    It ends a thread (``tilelang/language/tir/op.py``), and so a block if no thread goes on. A condition that differs
+    between threads stays one, for each of them.
+    """
+    done = job.copied()
+
+    def step() -> bool:
+        calls = reversed(calls_in(done.located.node.body))  # what an earlier one skips has the later ones in it
+        found = next((call for call in calls if operator_name(done, call.func) == _RETURN), None)
+        line = done.file.index.parent(found) if found is not None else None
+        return isinstance(line, cst.Expr) and _drop(done, line, "T.thread_return()", cst.With)
+
+    until_settled(done, step)
+    return job if done.file is job.file else done
+
+
+def _drop(job: Job, node: cst.BaseSmallStatement, shown: str, around: type[cst.CSTNode]) -> bool:
+    """Write the ``if`` for the last statement of one that stands directly in ``around``; False for another form."""
     index = job.file.index
     line = index.parent(node)
     block = index.parent(line) if line is not None else None
     branch = index.parent(block) if block is not None else None
-    loop = index.parent(branch) if branch is not None else None
+    outer = index.parent(branch) if branch is not None else None
     if (
         not isinstance(branch, cst.If)
         or branch.orelse is not None
@@ -45,12 +68,12 @@ def _drop(job: Job, node: cst.Continue) -> None:
         or block.body[-1] is not line
         or not isinstance(line, cst.SimpleStatementLine)
         or len(line.body) != 1
-        or not isinstance(loop, cst.IndentedBlock)
-        or not isinstance(index.parent(loop), cst.For)
+        or not isinstance(outer, cst.IndentedBlock)
+        or not isinstance(index.parent(outer), around)
     ):
-        raise Blocked("TL120", node, "`continue` must be the last statement of an `if` directly in the loop")
-    place = next(i for i, statement in enumerate(loop.body) if statement is branch)
-    rest = loop.body[place + 1 :]
+        return False
+    place = next(i for i, statement in enumerate(outer.body) if statement is branch)
+    rest = outer.body[place + 1 :]
     before = block.body[:-1]
     if before and rest:
         kept = cst.If(branch.test, block.with_changes(body=before), cst.Else(block.with_changes(body=rest)))
@@ -65,8 +88,9 @@ def _drop(job: Job, node: cst.Continue) -> None:
         edits.remove(branch)
     for statement in rest:
         edits.remove(statement)
-    job.change("TL119", node, "wrote an `if` for `continue`")
+    job.change("TL119", node, f"wrote an `if` for `{shown}`")
     job.apply(edits)
+    return True
 
 
 def negated(test: cst.BaseExpression) -> cst.BaseExpression:

@@ -32,7 +32,7 @@ from tl2npu.source.tree import nodes_of
 
 _LANGUAGE = "tilelang.language."
 _CAPITALS = {"Serial": "serial", "Unroll": "unroll", "Vectorized": "vectorized"}
-_DROPPED = {"unroll": frozenset({"explicit", "unroll_factor"})}
+_DROPPED = frozenset({"explicit", "unroll_factor"})
 _JUMPS: tuple[type[cst.CSTNode], ...] = (cst.While, cst.Break)
 
 
@@ -86,10 +86,12 @@ def _plain_calls(job: Job) -> None:
         func = stmt.call.func
         name = (job.file.names.resolve(func) or "").removeprefix(_LANGUAGE)
         plain = _CAPITALS.get(name, name)
+        if plain == "unroll" and any(job.late.is_late(item.extent) for item in stmt.ranges):
+            plain = "serial"  # "Cannot unroll non-constant loop"
         gone = [
             arg
             for arg in stmt.call.args
-            if arg.keyword is not None and arg.keyword.value in _DROPPED.get(plain, frozenset())
+            if arg.keyword is not None and arg.keyword.value in _DROPPED
         ]
         step = _step_argument(stmt.call)
         if step is not None and all(item.step == const(1) for item in stmt.ranges):
@@ -99,7 +101,8 @@ def _plain_calls(job: Job) -> None:
         if plain != name:
             edits.replace(func, expression(job, f"T.{plain}", func))
         if gone or plain != name:
-            job.change("TL119", stmt.node, f"`{code(stmt.call)}` -> `T.{plain}` without GPU-only arguments")
+            why = ": its length is not constant" if name == "unroll" != plain else " without GPU-only arguments"
+            job.change("TL119", stmt.node, f"`{code(stmt.call)}` -> `T.{plain}`{why}")
     job.apply(edits)
 
 

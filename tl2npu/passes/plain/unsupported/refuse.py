@@ -5,21 +5,34 @@ A reader wants every reason at once, so one diagnostic stands for each kind of c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Memory, Stmt, Store
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain import reused_memory
 from tl2npu.passes.plain.despecialise import program as despecialise
 from tl2npu.passes.plain.threads import loops as threads
 from tl2npu.passes.plain.unsupported.names import Use, uses
-from tl2npu.passes.plain.unsupported.sizes import symbolic_tiles
 from tl2npu.passes.plain.unsupported.types import foreign_types
 from tl2npu.source.tree import names_in
+
+
+def symbolic_tiles(job: Job) -> Iterator[tuple[cst.CSTNode, str]]:
+    """On-chip buffers that depend on ``T.dynamic``, a scalar parameter, the block or a loop; with a message each."""
+    for buffer in job.kernel.buffers.values():
+        if not buffer.is_tile or buffer.alloc == "alloc_global":
+            continue
+        for extent, node in zip(buffer.shape, buffer.shape_nodes, strict=False):
+            if job.late.is_late(extent):
+                yield buffer.node, f"the extent `{code(node)}` of the tile `{buffer.name}` is known at run time only"
+                break
+
 
 _SHOWN = 4
 _SECOND_NAMES = frozenset({"tilelang.language.reshape", "tilelang.language.view"})

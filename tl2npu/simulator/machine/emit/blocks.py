@@ -13,7 +13,7 @@ from typing import Any
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region, product
 from tl2npu.simulator.ir.expr import Expr, Load, Value, Var, binary
-from tl2npu.simulator.ir.linear import linear
+from tl2npu.simulator.ir.linear import constant_difference, linear
 from tl2npu.simulator.ir.parts import free, rebuild, walk
 from tl2npu.simulator.ir.stmt import Op, Parallel, Store
 from tl2npu.simulator.lowering import parallel_forms
@@ -87,6 +87,8 @@ def of_parallel(stmt: Parallel) -> Iterator[Demand]:
         places = [(store.buffer, store.indices), *((load.buffer, load.indices) for load in loads)]
         if isinstance(store.value, Load) and _by_element(store.buffer, store.value.buffer):
             continue
+        if isinstance(store.value, Load) and _is_itself(store, store.value):
+            continue
         for buffer, indices in places:
             moving = {id(v) for index in indices for v in free(index)}
             if buffer.memory != "ub" or id(stmt.vars[-1]) not in moving:
@@ -97,6 +99,12 @@ def of_parallel(stmt: Parallel) -> Iterator[Demand]:
                 yield from _rows(buffer, stmt.extents, buffer.shape[-1])
         if isinstance(store.value, Load) and _alike(store.buffer, store.value.buffer):
             yield Demand(store.buffer, product(stmt.extents), "the number of elements copied")
+
+
+def _is_itself(store: Store, load: Load) -> bool:
+    """``x[i] = x[i]``: the compiler drops it."""
+    pairs = zip(store.indices, load.indices, strict=True)
+    return store.buffer is load.buffer and all(constant_difference(one, other) == 0 for one, other in pairs)
 
 
 def _alike(target: Buffer, source: Buffer) -> bool:

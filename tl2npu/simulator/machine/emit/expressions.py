@@ -10,15 +10,65 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Region
 from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Var
 from tl2npu.simulator.ir.interval import interval
 from tl2npu.simulator.ir.parts import walk
-from tl2npu.simulator.machine.emit.integers import clz, popcount, truncdiv, truncmod, wrap
 from tl2npu.simulator.machine.emit.state import State
 from tl2npu.simulator.operators.gpu_atomics import previous
+
+
+def wrap(value: int, bits: int, signed: bool) -> int:
+    """A Python integer as a register of ``bits`` holds it."""
+    value = int(value) & ((1 << bits) - 1)
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
+
+
+def truncdiv(x: Any, y: Any) -> Any:
+    """The quotient rounded towards zero, as in C."""
+    return (x - truncmod(x, y)) // y
+
+
+def truncmod(x: Any, y: Any) -> Any:
+    """The remainder with the sign of the dividend, as in C."""
+    if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
+        return np.fmod(x, y)
+    rest = abs(x) % abs(y)
+    return rest if x >= 0 else -rest
+
+
+def popcount(x: Any, bits: int) -> Any:
+    """The number of bits that are set."""
+    x = _raw(x, bits)
+    count = np.zeros(x.shape, np.int64)
+    for shift in range(0, bits, 8):
+        count += _BITS_OF_BYTE[(x >> np.uint64(shift)) & np.uint64(255)]
+    return count[()]
+
+
+def clz(x: Any, bits: int) -> Any:
+    """The number of leading zero bits."""
+    x = _raw(x, bits)
+    length = np.zeros(x.shape, np.int64)
+    for step in (32, 16, 8, 4, 2, 1):
+        high = x >> np.uint64(step)
+        wide = high != 0
+        length += np.where(wide, step, 0)
+        x = np.where(wide, high, x)
+    return (bits - length - (x != 0))[()]
+
+
+def _raw(x: Any, bits: int) -> Any:
+    """The bits as an unsigned array."""
+    return np.asarray(x).astype(np.int64).astype(np.uint64) & np.uint64((1 << bits) - 1)
+
+
+_BITS_OF_BYTE = np.array([bin(n).count("1") for n in range(256)], np.int64)
+
 
 _FLOAT_OPS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 _FUNCTIONS = {"max": "maximum", "min": "minimum", "abs": "absolute"}

@@ -14,7 +14,21 @@ from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.interval import interval
-from tl2npu.simulator.ir.stmt import Alloc, Break, Continue, For, If, Let, Op, Parallel, Scope, Stmt, Store, While
+from tl2npu.simulator.ir.stmt import (
+    Alloc,
+    Break,
+    Continue,
+    For,
+    If,
+    Let,
+    Op,
+    Parallel,
+    Return,
+    Scope,
+    Stmt,
+    Store,
+    While,
+)
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.machine.emit import blocks
 from tl2npu.simulator.machine.emit.operators import Operators, is_sync
@@ -154,6 +168,11 @@ class Emitter(Operators):
 
     def do_Continue(self, stmt: Continue) -> None:
         self._leave("continue")
+
+    def do_Return(self, stmt: Return) -> None:
+        if self.rank or self.mask:
+            raise UnsupportedOperator("a thread_return that some threads of a block reach and others do not")
+        self.put("return")
 
     def _leave(self, word: str) -> None:
         if not self.loops or self.loops[-1] is None:

@@ -1,0 +1,86 @@
+"""One kernel at some sizes with its tensors: made ready once, run block by block as often as it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tl2npu.checks.row_split.split import split_of
+from tl2npu.checks.subject import Subject
+from tl2npu.evaluate import host, inputs
+from tl2npu.evaluate.cores import Layout
+from tl2npu.evaluate.machine import Machine
+from tl2npu.evaluate.races import Watch
+from tl2npu.evaluate.sizes import Sizes
+from tl2npu.evaluate.values import NotChecked, Tile
+from tl2npu.kernel.bindings import body_of
+from tl2npu.kernel.model import Loop, Memory
+
+WORK = 6_000_000
+"""Elements that one run may take, a statement counting as 200."""
+
+
+class Launch:
+    """A kernel, ready to run. ``grid`` are its blocks, ``count`` how many there are.
+
+    ``drawn``: what the tensors start with; the first launch draws it. Raises :class:`NotChecked`.
+    """
+
+    def __init__(self, subject: Subject, chosen: Sizes, drawn: dict[str, Any], attempt: int) -> None:
+        around = host.surroundings(subject.file, subject.located, chosen.bound, chosen.symbols)
+        self._machine = machine = Machine(subject.file.names, subject.kernel.dialect, _layout(subject, chosen))
+        machine.frame, machine.symbols, machine.left = around, dict(chosen.symbols), WORK
+        self._tensors, scalars = host.tensors(machine, subject.kernel.node)
+        if not drawn:
+            values = inputs.draw(self._tensors, scalars, inputs.range_of(subject.kernel, self._tensors), attempt)
+            drawn |= {**{name: tensor.data for name, tensor in self._tensors.items()}, **values}
+            for tensor in self._tensors.values():
+                tensor.data.flags.writeable = False
+        self._drawn = {}
+        for name, tensor in self._tensors.items():
+            if name in drawn and drawn[name].size != tensor.data.size:
+                raise NotChecked(f"`{name}` has another size than before")
+            self._drawn[name] = drawn.get(name, tensor.data).reshape(tensor.shape)
+            tensor.data = self._drawn[name]
+        params = {**{name: drawn[name] for name in scalars if name in drawn}, **self._tensors}
+        self.count = machine.begin(body_of(subject.kernel.node), around, params)
+        self.grid = machine.grid or ()
+
+    def run(self, blocks: Sequence[int], watched: bool = False) -> dict[str, Tile]:
+        """The tensors behind these blocks of the grid, run in this order.
+
+        ``watched``: raises :class:`NotChecked` where lanes of a loop race.
+        """
+        for name, tensor in self._tensors.items():
+            tensor.data, tensor.written = self._drawn[name], False
+        self._machine.left, self._machine.watch = WORK, Watch() if watched else None
+        self._machine.run(blocks)
+        return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in self._tensors.items()}
+
+
+def _layout(subject: Subject, chosen: Sizes) -> Layout:
+    kernel = subject.kernel
+    on_chip = [buffer for buffer in kernel.buffers.values() if buffer.memory is not Memory.GM]
+    memories = {id(buffer.node): buffer.memory for buffer in on_chip}
+    if kernel.dialect == "gpu":
+        return Layout(memories)
+    if not subject.is_split or any(_is_odd(size.evaluate(_integers(chosen))) for size in subject.even):
+        return Layout(memories)
+    split = split_of(subject)
+    loops = {
+        (id(stmt.node), place)
+        for stmt in kernel.walk()
+        if isinstance(stmt, Loop)
+        for place, item in enumerate(stmt.ranges)
+        if item in split.rows
+    }
+    halved, gathered = (frozenset(id(b.node) for b in some) for some in (split.halved, split.gathered))
+    return Layout(memories, halved, gathered, frozenset(loops), 2)
+
+
+def _integers(chosen: Sizes) -> dict[str, int]:
+    return {name: value for name, value in chosen.bound.items() if isinstance(value, int)}
+
+
+def _is_odd(number: int | None) -> bool:
+    return number is not None and number % 2 == 1
