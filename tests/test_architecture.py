@@ -63,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"languages", "source", "across", "passes", "migration", "options", "files", "cells", "verify", "cpu_time"},
     "sinks": {"results", "source", "project"},
     "checked": DATA | {"options", "source"},
-    "config": {"checked", "files", "options", "source"},
+    "config": {"checked", "files", "options", "results", "source"},
     "lsp": DATA
     | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
     "mcp": {"api", "config", "options", "report", "results", "rules", "source", "verify"},

@@ -114,10 +114,13 @@ def _patterns(value: Any, where: str) -> tuple[str, ...]:
     return lines
 
 
-def _path(value: Any, where: str) -> Path:
-    if not isinstance(value, (str, Path)) or not str(value):
-        raise ConfigError(f"{where}: must be a directory, not {value!r}")
-    return Path(value)
+def _path(kind: str) -> Callable[[Any, str], Path]:
+    def check(value: Any, where: str) -> Path:
+        if not isinstance(value, (str, Path)) or not str(value):
+            raise ConfigError(f"{where}: must be a {kind}, not {value!r}")
+        return Path(value)
+
+    return check
 
 
 def _codes(value: Any, where: str) -> tuple[str, ...]:
@@ -128,6 +131,12 @@ def _codes(value: Any, where: str) -> tuple[str, ...]:
         if not any(known.startswith(code) for known in CODES):
             raise ConfigError(f"{where}: no rule has the code {code!r}{suggestion(code, CODES)}")
     return codes
+
+
+def _codes_by_pattern(value: Any, where: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: must be a table of patterns, such as {{ 'examples/' = ['TL720'] }}, not {value!r}")
+    return tuple((_patterns([pattern], where)[0], _codes(codes, where)) for pattern, codes in value.items())
 
 
 CHECKS: dict[str, Callable[[Any, str], Any]] = {
@@ -157,7 +166,9 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "jobs": _whole(0),
     "timeout": _seconds_or_none,
     "cache": _switch,
-    "cache_dir": _path,
+    "cache_dir": _path("directory"),
+    "baseline": _path("file"),
+    "per_file_ignores": _codes_by_pattern,
     "allow_dirty": _switch,
     "explain": _switch,
 }
