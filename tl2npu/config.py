@@ -53,8 +53,9 @@ class Settings:
             value = getattr(owner, name)
             value = value.lines if isinstance(value, Patterns) else value
             value = value.as_posix() if isinstance(value, Path) else value
-            if name == "per_file_ignores":
-                found[key_of(name)] = {pattern: list(codes) for pattern, codes in value}
+            if name in ("per_file_ignores", "operators"):
+                pairs: dict[str, Any] = dict(value)
+                found[key_of(name)] = {k: list(item) if isinstance(item, tuple) else item for k, item in pairs.items()}
                 continue
             found[key_of(name)] = list(value) if isinstance(value, tuple) else value
         return found
