@@ -86,7 +86,7 @@ def _vector(value: Value, nest: Parallel, top: bool = False) -> bool:
 
 def _is_wider(dtype: str, *args: Value) -> bool:
     """A number of Python beside short integers is an int32: they are computed as such, one by one, and cast."""
-    return dtype in _SHORT and any(isinstance(arg, int) for arg in args)
+    return dtype in _SHORT and any(isinstance(arg, (int, Var)) for arg in args)
 
 
 def _plain_index(index: Value, nest: Parallel) -> bool:
