@@ -107,6 +107,29 @@ def kernel(*lines: str, args: str = "") -> str:
     return f"{head}{start}        with T.Kernel(1, threads=1, is_npu=True) as (cid):\n{inner}\n    return main\n"
 
 
+HALVES = [
+    ("x = H[0, 0] + H[0, 1]", True),
+    ("t[0, 0] = H[0, 0] * T.float16(2.0)", True),
+    ("x = -H[0, 0]", True),
+    ("g = H[0, 0]\nh = H[0, 1]\nt[0, 0] = g - h", True),
+    ("T.tile.mul(t, t, H[0, 0] * H[0, 1])", True),
+    ("x = H[0, 0] + 1.0", False),
+    ("x = H[0, 0] * A[0, 0]", False),
+    ("x = T.max(H[0, 0], H[0, 1])", False),
+    ("x = T.cast(H[0, 0], 'float32') - T.cast(H[0, 1], 'float32')", False),
+    ("h = T.alloc_ub((64, 64), 'float16')\nfor i, j in T.Parallel(64, 64):\n    h[i, j] = h[i, j] + h[i, j]", False),
+]
+
+
+@pytest.mark.parametrize(("lines", "refused"), HALVES)
+def test_two_halves_have_no_sum(lines: str, refused: bool) -> None:
+    """BiSheng: half precision operation is not allowed in aicore function. Beside a number they become float32."""
+    found = check_text(kernel(*lines.split("\n")), "k.py", Options()).diagnostics
+    told = [d.help for d in found if d.code == "TL710" and "float16 scalars" in d.message]
+    assert bool(told) is refused
+    assert all("T.cast" in text for text in told)
+
+
 def codes(*lines: str) -> list[str]:
     found = check_text(kernel(*lines), "k.py", Options()).diagnostics
     return [d.code for d in found if d.severity == "error" and d.code in ("TL732", "TL889")]
