@@ -10,6 +10,7 @@ import pytest
 from tests.passes.gpu.stage import after
 from tests.passes.gpu.support import gpu_file, result_of
 from tests.passes.simulated import run
+from tl2npu.kernel.parser.scalar_types import holds
 from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.passes.plain import compared_types
@@ -313,3 +314,8 @@ def test_numbers_that_a_type_holds(conditions: list[str], told: list[str]) -> No
 def test_numbers_that_are_stored(lines: list[str], told: bool) -> None:
     """A fill gives C++ the number, where it is an infinity; an arm that no call takes is not there."""
     assert values_told(*lines) == ["TL786"] * told
+
+
+@pytest.mark.parametrize(("dtype", "number", "held"), [("int", 3.0, True), ("uint", -1.0, False), ("int", 2.0**31, False)])
+def test_a_type_under_its_short_name_has_the_same_numbers(dtype: str, number: float, held: bool) -> None:
+    assert holds(dtype, number) is held
