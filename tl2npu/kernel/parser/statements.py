@@ -18,6 +18,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.calls import Calls
 from tl2npu.kernel.parser.scopes import Frame, Scopes, Surroundings, short, variable
 from tl2npu.kernel.parser.values import (
+    BITS,
     ODD,
     SOME_ITEMS,
     TEXT,
@@ -340,6 +341,8 @@ class FrontEnd(Scopes):
         made = self._try(node, lambda: binary(operator, left, right))
         if made.on_device:
             self.fits(node, made.dtype, left, right)
+        if made.on_device and isinstance(operator, BITS):  # ``bitwise_and(x, int)`` of TVM takes an int32 in any case
+            self.fits(node, "int32", *(side for side in (left, right) if side.kind == "number"))
         self._needs_half(node, left, right)
         return made
 
