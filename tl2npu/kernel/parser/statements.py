@@ -18,6 +18,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.calls import Calls
 from tl2npu.kernel.parser.scopes import Frame, Scopes, Surroundings, short, variable
 from tl2npu.kernel.parser.values import (
+    BITS,
     ODD,
     SOME_ITEMS,
     TEXT,
@@ -195,7 +196,7 @@ class FrontEnd(Scopes):
     def _store(self, target: cst.Subscript) -> None:
         self.value(target)
         if any(type(item.slice) is cst.Slice for item in target.slice):
-            self.tell("stop", target, f"`{short(target)}` is not a single element: it cannot be assigned")
+            self.tell("index", target, f"`{short(target)}` is not a single element: it cannot be assigned")
 
     def _annotated(self, node: cst.AnnAssign) -> None:
         if node.value is None:
@@ -326,7 +327,7 @@ class FrontEnd(Scopes):
         if type(node) is cst.IfExp:
             test = self.value(node.test)
             if test.on_device:
-                self.tell("stop", node, f"`{short(node.test)}` is known at run time only: write `T.if_then_else`")
+                self.tell("choice", node, f"`{short(node.test)}` is known at run time only")
             return joined(self.value(node.body), self.value(node.orelse))
         if type(node) is cst.Call:
             return self.calls.call(node)
@@ -338,6 +339,8 @@ class FrontEnd(Scopes):
         made = self._try(node, lambda: binary(operator, left, right))
         if made.on_device:
             self.fits(node, made.dtype, left, right)
+        if made.on_device and isinstance(operator, BITS):  # ``bitwise_and(x, int)`` of TVM takes an int32 in any case
+            self.fits(node, "int32", *(side for side in (left, right) if side.kind == "number"))
         return made
 
     def _unary(self, node: cst.UnaryOperation) -> Parsed:
