@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-from tl2npu import migration
+from tl2npu import migration, own_operators
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult
 from tl2npu.source.triton_imports import is_triton
@@ -19,6 +20,16 @@ def migrate_source(
     together: bool = False,
 ) -> FileResult:
     """Migrate every kernel of a text, in whatever language it is; parameters are those of ``migrate_text``."""
+    if options.operators:
+        return own_operators.migrated(
+            text, options.operators, leave, lambda code, left: _migrate(code, path, options, left, together)
+        )
+    return _migrate(text, path, options, leave, together)
+
+
+def _migrate(
+    text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]], together: bool
+) -> FileResult:
     triton = is_triton(text.encode())
     if options.target == "tle-dsa":
         if not triton:
@@ -35,7 +46,8 @@ def migrate_source(
 
 def check_source(text: str, path: str, options: Options) -> FileResult:
     """Check every kernel of a text; Triton kernels are named, nothing is wrong with them."""
-    result = migration.check_text(text, path, options)
+    plain, _ = own_operators.written(text, options.operators)
+    result = replace(migration.check_text(plain, path, options), old_text=text, new_text=text)
     if not is_triton(text.encode()):
         return result
     from tl2npu.triton.result import check_triton

@@ -78,9 +78,28 @@ def test_what_the_parser_reads(body: str) -> None:
 
 
 def test_the_chain_is_shown_as_it_is_read() -> None:
-    assert found("if 0 <= cid < 3:\n" + SCALED) == [
-        "the kernel parser reads `0 <= cid < 3` as `(0 <= cid) < 3`: write two comparisons with `and`"
-    ]
+    assert found("if 0 <= cid < 3:\n" + SCALED) == ["the kernel parser reads `0 <= cid < 3` as `(0 <= cid) < 3`"]
+
+
+HELP = [
+    ("if 0 <= cid < 3:\n" + SCALED, "joined by `and`"),
+    ("T.tile.mul(a, a, a[1])\n", "for each axis"),
+    ("z = (1, 2)\nT.tile.mul(a, a, z[cid])\n", "as a tensor"),
+    ("z = T.alloc_ub((64, cid), 'float32')\n" + OK, "that the factory knows"),
+    ("if not cid % 2:\n" + SCALED, "compare it with a number"),
+    ("for i in (1, 2):\n" + SCALED, "statements and operators"),
+    ("z = w + 1 if w is not None else 0\n" + OK, "a number in the factory"),
+    ("z = 1 if cid > 2 else 0\n" + OK, "T.if_then_else"),
+    ("if 1.0 >= cid // 8:\n" + SCALED, "T.cast"),
+    ("if T.And(cid > 2, True):\n" + SCALED, "`and`, `or` and `not`"),
+]
+
+
+@pytest.mark.parametrize(("body", "text"), HELP)
+def test_the_help_is_about_the_cause(body: str, text: str) -> None:
+    told = [f for f in findings(source(f"{TILES}{LOAD}{body}{STORE}", args=ARGS)) if f.code == "TL732"]
+    assert told
+    assert text in told[0].advice("")
 
 
 def test_macros_are_parsed_too() -> None:

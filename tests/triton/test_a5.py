@@ -244,7 +244,6 @@ def test_turns_that_the_vector_cores_share_are_one_whole_tile(tmp_path: Path) ->
             "c_ptr + rows[:, None] * N + column, part + s",
             ["TL567"],
         ),
-        ('multiplied(a, b, "negative")', 'multiplied(a, b, "negative")\nmultiplied(a, b)', ["TL550"]),
     ],
 )
 def test_turns_and_modes_that_differ(old: str, new: str, codes: list[str]) -> None:

@@ -11,7 +11,7 @@ from tl2npu.cli.files import cache_place, settings_of
 
 @click.group()
 def cache() -> None:
-    """The remembered results of earlier runs."""
+    """Manage the result cache."""
 
 
 @cache.command("dir")

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     "--partial",
     is_flag=True,
     default=None,
-    help="Put a TODO comment above each statement that a kernel was refused for.",
+    help="Add a TODO comment above each statement that a kernel was refused for.",
 )
 @click.option("--explain", is_flag=True, default=None, help="List every change with its reason.")
 @click.option("--allow-dirty", is_flag=True, default=None, help="Also rewrite files with uncommitted changes.")

@@ -59,6 +59,16 @@ def common_options(command: Any) -> Any:
             click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),
             click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these diagnostics."),
             click.option(
+                "--baseline", type=click.Path(path_type=Path), metavar="FILE", help="Only what is not in FILE counts."
+            ),
+            click.option(
+                "--write-baseline",
+                type=click.Path(path_type=Path, dir_okay=False),
+                metavar="FILE",
+                help="Write everything that is found to FILE, for --baseline; exit 0.",
+            ),
+            click.option("--exit-zero", is_flag=True, help="Exit 0 also where something was found."),
+            click.option(
                 "--include",
                 multiple=True,
                 metavar="PATTERN",

@@ -33,6 +33,11 @@ def bits(dtype: str) -> int:
     return int(digits) if digits in ("8", "16", "32", "64") else 0
 
 
+def width(dtype: str) -> int:
+    """Bits of an element of a type, floats among them."""
+    return int("".join(filter(str.isdigit, plain(dtype).partition("_")[0])) or 8)
+
+
 @cache
 def storage(dtype: str) -> np.dtype[Any]:
     """The NumPy type of memory; raises ValueError for packed and unknown types."""

@@ -41,6 +41,7 @@ _OF_HOSTS: Mapping[str, object] = {
     "get_num_sms": CORES,
     "get_device_capability": (9, 0),
     "get_device_name": "device",
+    "get_device_properties": "device",
 }
 """What a machine is asked for."""
 
@@ -81,7 +82,7 @@ class Calls(Expressions):
 
     def _read(self, node: cst.Call) -> Callable[[], object]:
         """A call as a function, by what is called."""
-        args = [arg.value for arg in node.args if arg.keyword is None]
+        args = [arg.value for arg in node.args if arg.keyword is None or arg.keyword.value == "thread"]
         if any(arg.star for arg in node.args):
             raise NotChecked(f"`{code(node)}` has arguments with stars")
         resolved = self.names.resolve(node.func)
@@ -96,6 +97,8 @@ class Calls(Expressions):
             return lambda: _OF_HOSTS[name]
         if module in ("math", "numpy") and hasattr(math, name):
             return lambda: getattr(math, name)(*map(self.value, args))
+        if name == "DataType":
+            return lambda: self.dtype(args[0])
         if module.split(".")[0] == "tilelang" or module in ("tvm.tir", "tvm.tirx", "tir"):
             return self._of_language(name, node, args)
         raise NotChecked(f"`{code(node.func)}` is not known")
@@ -190,6 +193,7 @@ _OF_LANGUAGE: Mapping[str, Callable[[Calls, Args], object]] = {
     "next_power_of_2": lambda calls, args: 1 << max(0, calls.whole(args[0]) - 1).bit_length(),
     "get_block_binding": lambda calls, args: calls.binding(calls.whole(args[0]) if args else 0),
     "get_thread_binding": lambda calls, args: calls.thread(calls.whole(args[0]) if args else 0),
+    "thread_binding": lambda calls, args: calls.thread("xyz".index(calls.value(args[-1])[-1])),
     "get_thread_bindings": lambda calls, args: tuple(map(calls.thread, range(3))),
     "address_of": lambda calls, args: calls.raw(args[0]),
     "region": lambda calls, args: calls.raw(args[0]),

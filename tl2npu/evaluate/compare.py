@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tl2npu.checks.subject import Subject
-from tl2npu.evaluate import inputs, sizes
+from tl2npu.evaluate import fitting, inputs, sizes
+from tl2npu.evaluate.host import Unfit
 from tl2npu.evaluate.launch import Launch
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import NotChecked, Tile
 from tl2npu.kernel.model import Memory
 
+_SOME = 16
+"""Of many blocks, where a few store nothing."""
 TOLERANCE = 1e-6
 """Of the magnitude: what other digits of log2(e) and formulas of functions make of ideal floats."""
 _FAILS = (ArithmeticError, ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError)
@@ -23,11 +26,15 @@ _FAILS = (ArithmeticError, ValueError, TypeError, IndexError, KeyError, Attribut
 
 @dataclass(frozen=True)
 class Outcome:
-    """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ."""
+    """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ.
+
+    ``unfit``: the factory does not take the sizes.
+    """
 
     equal: bool | None
     why: str = ""
     sizes: Mapping[str, object] | None = None
+    unfit: bool = False
 
     @property
     def shown_sizes(self) -> str:
@@ -41,20 +48,27 @@ def compared(old: Subject, new: Subject) -> Outcome:
     A difference at sizes that no call gives counts if there is one at those of a call, or no call gives any. Switches
     that a Python ``if`` of the kernel asks for have their other value in a second run.
     """
-    first, *given = sizes.choose(old.file, old.located, old.kernel)
-    outcome = _drawn(old, new, first)
+    *small, called = sizes.choose(old.file, old.located, old.kernel)
+    outcome = Outcome(None)
+    for chosen in small:
+        outcome = _drawn(old, new, chosen)
+        if outcome.equal:
+            break
+    if outcome.unfit and (fitted := fitting.fitted(old.file, old.located, small[0])) is not None:
+        chosen = fitted
+        outcome = _drawn(old, new, chosen)
     if outcome.equal is None:
-        larger, *_ = sizes.choose(old.file, old.located, old.kernel, larger=True)
-        outcome = _drawn(old, new, larger) if larger != first else outcome
-    unfit = outcome.equal is None and outcome.why.endswith("at these sizes")
-    for called in given if unfit or outcome.equal is False else ():
+        larger = sizes.choose(old.file, old.located, old.kernel, larger=True)[-2]
+        outcome = _drawn(old, new, larger) if larger not in small else outcome
+    if called is not None and (outcome.unfit or outcome.equal is False):
+        differs = outcome.equal is False
         outcome = _drawn(old, new, called)
-        if outcome.equal is None and not unfit:
+        if outcome.equal is None and differs:
             return Outcome(None, f"they differ at small sizes, and at those of a call {outcome.why}")
-    switched = sizes.switched(old.kernel, first)
-    if outcome.equal and switched is not None:
+    switched = sizes.switched(old.kernel, chosen)
+    if outcome.equal is not False and switched is not None:
         other = _drawn(old, new, switched)
-        return other if other.equal is False else outcome
+        return other if other.equal is False or outcome.equal is None else outcome
     return outcome
 
 
@@ -79,37 +93,42 @@ def _at(old: Subject, new: Subject, chosen: Sizes, attempt: int) -> Outcome:
             label = "the new kernel"
             second = Launch(new, chosen, drawn, attempt)
             every = range(first.count), range(second.count)
-            few = _few(first.grid)
-            for mine, theirs in ((few, few), every) if first.count == second.count > len(few) else (every,):
+            for some in _few(first.grid) if first.count == second.count else ():
                 label = "the old kernel"
-                before = first.run(mine)
+                before = first.run(some)
                 label = "the new kernel"
-                found = _verdict(before, second.run(theirs[::-1]), drawn, chosen)
+                found = _verdict(before, second.run(some[::-1]), drawn, chosen)
                 if found.equal:
                     return found
+            label = "the old kernel"
+            before = first.run(every[0])
+            label = "the new kernel"
+            found = _verdict(before, second.run(every[1][::-1]), drawn, chosen)
             label = "the old kernel"
             if found.equal is False:
                 again = first.run(every[0][::-1], watched=True)
                 if _verdict(before, again, drawn, chosen).equal is False:
                     raise NotChecked("its blocks store different values in one place")
     except NotChecked as missing:
-        return Outcome(None, f"{label}: {missing}", chosen.bound)
+        return Outcome(None, f"{label}: {missing}", chosen.bound, isinstance(missing, Unfit))
     except _FAILS as error:
         return Outcome(None, f"{label}: {type(error).__name__} {error}", chosen.bound)
     return found
 
 
-def _few(grid: Sequence[int]) -> Sequence[int]:
-    """Numbers of some blocks at the ends of a grid, such that any two axes are at each pair of their ends."""
+def _few(grid: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Numbers of some blocks at the ends of a grid, such that any two axes are at each pair of their ends; then of some
+    all over the grid."""
     long = [axis for axis, extent in enumerate(grid) if extent > 1]
     count = math.prod(grid)
-    if len(long) < 2:
-        return sorted({0, count // 2, count - 1})
-    found = []
-    for ends in ((0, 0, 0), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
-        places = {axis: ends[n % 3] * (grid[axis] - 1) for n, axis in enumerate(long)}
-        found.append(sum(place * math.prod(grid[:axis]) for axis, place in places.items()))
-    return sorted(found)
+    found = [0, count // 2, count - 1]
+    if len(long) > 1:
+        last = [(grid[axis] - 1) * math.prod(grid[:axis]) for axis in long]
+        corners = ((0, 0, 0), (1, 0, 1), (0, 1, 1), (1, 1, 0))
+        found = [sum(step * ends[n % 3] for n, step in enumerate(last)) for ends in corners]
+    for some in (sorted(set(found)), range(count - 1, -1, -(count // _SOME or 1))[::-1]):
+        if len(some) < count:
+            yield some
 
 
 def _verdict(old: dict[str, Tile], new: dict[str, Tile], before: Mapping[str, Any], chosen: Sizes) -> Outcome:

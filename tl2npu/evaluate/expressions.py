@@ -50,10 +50,14 @@ _COMPARED: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
 }
 _CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None, "__name__": "kernel"}
 _NUMBERS = frozenset({int, float})
-_OF_DEVICES = frozenset({"multi_processor_count", "cube_core_num", "vector_core_num"})
 _MISSING = object()
 CORES = 4
 """Of the device, where a kernel asks for their number: few, so that a core does several tasks."""
+_OF_DEVICES: Mapping[str, int] = {
+    **dict.fromkeys(("multi_processor_count", "cube_core_num", "vector_core_num"), CORES),
+    "major": 9,
+    "minor": 0,
+}
 
 
 class Expressions:
@@ -197,7 +201,7 @@ def _attribute(node: cst.Attribute) -> Run:
         if machine.names.resolve(node):
             return machine.imported(node)
         if name in _OF_DEVICES:
-            return CORES
+            return _OF_DEVICES[name]
         holder = holder_of(machine)
         if isinstance(holder, Tile) and name == "shape":
             if holder.halved:
@@ -207,6 +211,8 @@ def _attribute(node: cst.Attribute) -> Run:
             return holder
         if isinstance(holder, (Tile, Cell)) and name == "dtype":
             return holder.dtype
+        if isinstance(holder, str) and name == "bits" and arithmetic.is_stored(holder):
+            return arithmetic.width(holder)
         return _meaningless(node)
 
     return function

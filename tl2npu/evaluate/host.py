@@ -37,6 +37,14 @@ def surroundings(
     return reader.frame
 
 
+class Unfit(NotChecked):
+    """A factory does not take the sizes: ``test`` is what does not hold, or holds in front of a ``raise``."""
+
+    def __init__(self, test: cst.BaseExpression, why: str) -> None:
+        super().__init__(why)
+        self.test = test
+
+
 class _Host(Machine):
     """Carries out what it understands; any other name becomes unknown."""
 
@@ -44,6 +52,7 @@ class _Host(Machine):
         super().__init__(file.names, "gpu", Layout({}))
         self.symbols, self.left = dict(symbols), _WORK
         self.frames = {0: self.frame}
+        self.asked: cst.BaseExpression | None = None
         self.sizes = {name: value for name, value in bound.items() if type(value) is int}
 
     def go_into(self, function: cst.FunctionDef, bound: Mapping[str, object]) -> None:
@@ -84,16 +93,16 @@ class _Host(Machine):
         return True
 
     def _must_hold(self, small: cst.BaseSmallStatement) -> None:
-        """Raises :class:`NotChecked` for sizes that the author does not take."""
+        """Raises :class:`Unfit` for sizes that the author does not take."""
         if isinstance(small, cst.Raise):
-            raise NotChecked("it takes no such sizes")
+            raise Unfit(self.asked or cst.Name("True"), "it takes no such sizes")
         if isinstance(small, cst.Assert):
             try:
                 holds = bool(self.value(small.test))
             except _FAILS:
                 return
             if not holds:
-                raise NotChecked(f"`{code(small.test)}` does not hold at these sizes")
+                raise Unfit(small.test, f"`{code(small.test)}` does not hold at these sizes")
 
     def _attempt(self, small: cst.BaseSmallStatement) -> None:
         try:
@@ -110,6 +119,7 @@ class _Host(Machine):
         except _FAILS as error:
             self._forget(node, str(error))
             return True
+        self.asked = node.test
         if taken:
             return self.carry_out(body_of(node))
         if isinstance(node.orelse, cst.If):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.values import Tile
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Kernel, Memory
+from tl2npu.kernel.model import Kernel, Loop, Memory
 from tl2npu.source.tree import nodes_of
 
 _BOUNDARIES = re.compile(r"seqlens|offset|indptr|starts?$|ends?$|^cu_|padded", re.IGNORECASE)
@@ -30,12 +30,13 @@ in few ways."""
 class Range:
     """What integers may be: ``limit`` is the extent of the smallest axis that elements of another tensor are an index
     of, 0 if there is none; ``longest`` the longest first axis, ``widest`` the longest of all;
-    ``padded``: -1 stands for no index."""
+    ``padded``: -1 stands for no index; ``extents``: parameters that the grid or a loop counts up to."""
 
     limit: int
     longest: int
     widest: int
     padded: bool
+    extents: Set[str]
 
 
 def range_of(kernel: Kernel, tensors: Mapping[str, Tile]) -> Range:
@@ -53,7 +54,9 @@ def range_of(kernel: Kernel, tensors: Mapping[str, Tile]) -> Range:
     longest = max((tensor.shape[0] for tensor in tensors.values() if tensor.shape), default=1)
     widest = max((size for tensor in tensors.values() for size in tensor.shape), default=1)
     padded = any(map(_asks_for_one, nodes_of(kernel.node.body, cst.Comparison)))
-    return Range(min(found, default=0), longest, widest, padded)
+    loops = [item.extent for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges]
+    extents = {name for one in (*loops, *(kernel.launch.grid if kernel.launch else ())) for name in one.names}
+    return Range(min(found, default=0), longest, widest, padded, extents)
 
 
 def _asks_for_one(node: cst.Comparison) -> bool:
@@ -81,7 +84,8 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, 
             tensor.data = np.asarray(_integers(name, shape, known, rng, attempt)).astype(kind)
     values: dict[str, Any] = {}
     for name, dtype in scalars.items():
-        values[name] = float(rng.uniform(0.3, 0.9)) if not dtype or arithmetic.is_float(dtype) else 3
+        number = float(rng.uniform(0.3, 0.9)) if not dtype or arithmetic.is_float(dtype) else 3
+        values[name] = known.longest if name in known.extents else number
     return values
 
 

@@ -223,7 +223,7 @@ class Machine(Statements):
             self.lanes = outer
 
     def _in_order(self, node: cst.For, names: list[str], call: cst.Call, grid: bool) -> None:
-        bound = apart(node)
+        bound = apart(node) if not self.lanes else []  # each lane has elements of its own
         if bound and not any(isinstance(self.frame.find(name), Cell) for name in bound):
             for core in self.active:
                 self.only((core,), lambda: self._all_turns(nest_of(node), bound))

@@ -17,7 +17,7 @@ from tl2npu.kernel.model import Copy, Kernel, Loop, Memory
 from tl2npu.kernel.symbolic import Div, Mod, Sym, var
 from tl2npu.kernel.variables import integers
 from tl2npu.source.literals import text_of
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import mentioned, nodes_of
 
 _LARGEST_PERIOD = 4096
 _MOST_DOUBLINGS = 3
@@ -52,8 +52,9 @@ class Sizes:
     given: bool
 
 
-def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = False) -> list[Sizes]:
-    """Sizes to evaluate a kernel at, the first with few blocks; then those of a call, if there is one.
+def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = False) -> list[Sizes | None]:
+    """Sizes to evaluate a kernel at: with smaller tiles, if they are large, with few blocks, and those of a call, None
+    where no call gives all sizes.
 
     ``larger``: tiles have more rows than defaults such as ``groups=1`` give them, where nothing calls the factory.
     """
@@ -62,7 +63,7 @@ def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = F
     bound |= {name: value for name, value in caller.bound.items() if isinstance(value, _PLAIN)}
     is_called = located.factory is None or caller.node is not located.factory.node
     choice = _Choice(file, located, kernel, caller)
-    counted = choice.in_tensors | choice.in_tiles | {name for value in choice.integers for name in value.names}
+    counted = choice.counted
     needed = {name for name in _needed(file, located, counted) if bound.get(name) is None}
     needed |= (caller.bound.keys() - bound.keys()) & counted  # given, but not known
     if larger and not is_called:
@@ -78,10 +79,10 @@ def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = F
     small = {name: value for name in free if (value := choice.smaller(name, {**caller.values, **guessed})) is not None}
     small = choice.with_turns(small, {**caller.values, **guessed})
     late = {text: choice.late(name, {**caller.values, **guessed}) for name, text in symbols.items()}
-    found = [Sizes({**bound, **guessed, **small}, late, False)]
-    if not guessed and not symbols:
-        found.append(Sizes(bound, {}, True))
-    return found
+    chosen = Sizes({**bound, **guessed, **small}, late, False)
+    called = None if guessed or symbols else Sizes(bound, {}, True)
+    scaled = choice.scaled(chosen, symbols)
+    return [chosen, called] if scaled is None else [scaled, chosen, called]
 
 
 def switched(kernel: Kernel, chosen: Sizes) -> Sizes | None:
@@ -155,7 +156,13 @@ class _Choice:
         divisors = {name for atom in parts for name in atom.den.names}
         self.in_grid = frozenset(n for extent in grid for n in extent.names) - divisors
         self.rows = frozenset(n for b in buffers if b.memory is Memory.GM for s in b.shape[-1:] for n in s.names)
+        loops = [stmt for stmt in kernel.walk() if isinstance(stmt, Loop) and stmt.kind != "parallel"]
+        self.turns = [item.extent for loop in loops for item in loop.ranges]
+        threads = kernel.launch.threads if kernel.launch is not None else None
+        fixed = divisors | (mentioned(threads.node) if threads is not None else set())
+        self.in_loops = frozenset(name for extent in self.turns for name in extent.names) - fixed
         self.integers = list(self._integers())
+        self.counted = self.in_tensors | self.in_tiles | {name for value in self.integers for name in value.names}
 
     def _integers(self) -> Iterator[Sym]:
         for buffer in self.kernel.buffers.values():
@@ -192,7 +199,7 @@ class _Choice:
         """The smallest size with the tails of the given one and two blocks; None where the size stays."""
         given, period = values.get(name), self.period(name, values)
         guessed = name not in self.caller.values
-        if name not in self.in_tensors | self.in_grid or name in self.in_tiles or not isinstance(given, int):
+        if name not in (self.in_tensors | self.in_grid | self.in_loops) - self.in_tiles or type(given) is not int:
             return None
         if period > _LARGEST_PERIOD or (1 < given <= _FEW and not guessed):
             return None
@@ -219,14 +226,8 @@ class _Choice:
     def with_turns(self, small: dict[str, int], values: Mapping[str, object]) -> dict[str, int]:
         """The sizes, larger where a loop in order would turn once only and more often with those that are given."""
         known = {name: value for name, value in values.items() if isinstance(value, int)}
-        extents = [
-            item.extent
-            for stmt in self.kernel.walk()
-            if isinstance(stmt, Loop) and stmt.kind != "parallel"
-            for item in stmt.ranges
-        ]
         small = dict(small)
-        for extent in extents:
+        for extent in self.turns:
             for _ in range(_MOST_DOUBLINGS):
                 if extent.evaluate({**known, **small}) != 1 or extent.evaluate(known) == 1:
                     break
@@ -235,6 +236,18 @@ class _Choice:
                     grown = small[name] + period * max(1, small[name] // period)
                     small[name] = grown if name not in self.caller.values else min(grown, max(known[name], small[name]))
         return small
+
+    def scaled(self, chosen: Sizes, symbols: Mapping[str, str]) -> Sizes | None:
+        """Tiles, and tensors with them, that are smaller by one factor; None where they are small."""
+        sized = {n: v for n, v in chosen.bound.items() if type(v) is int and v >= 2 * _TILE and n in self.counted}
+        late = {text: chosen.symbols[text] for name, text in symbols.items() if name in self.counted}
+        smallest = min((*sized.values(), *(v for v in late.values() if v >= 2 * _TILE)), default=0)
+        factor = 1 << (smallest // _TILE).bit_length() - 1 if smallest else 1
+        if factor == 1:
+            return None
+        bound = {name: value // factor for name, value in sized.items()}
+        symbols = {text: value // factor if value >= 2 * _TILE else value for text, value in late.items()}
+        return Sizes({**chosen.bound, **bound}, {**chosen.symbols, **symbols}, False)
 
     def _parts(self, name: str, known: Mapping[str, int]) -> Iterator[int]:
         """Extents of parts that copies take along an axis of this size."""

@@ -197,7 +197,11 @@ class Statements(Cores):
         if id(call) not in self.bindings:
             if any(arg.star for arg in call.args):
                 raise NotChecked(f"`{code(call)}` has arguments with stars")
-            pairs = [(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args]
+            pairs: list[tuple[str | None, object]] = [
+                (arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args
+            ]
+            given = {name for name, _ in pairs}
+            pairs += [(p.name, None) for p in op.params if p.required and p.name in _HINTS and p.name not in given]
             try:
                 op = languages.half_rewritten(self.dialect, op, pairs)
                 bound = {name: _argument(value) for name, value in op.bind(pairs).items() if name not in _HINTS}
@@ -229,7 +233,7 @@ class Statements(Cores):
         param = op.param(name)
         if isinstance(value, Region) and value.is_element and param is not None and not param.mask:
             return self.loaded(value)
-        if isinstance(value, Region) and value.is_element and name == "value" and self.lanes:
+        if isinstance(value, Region) and value.is_element and name == "value" and self.lanes and "addx" not in op.name:
             return self.loaded(value)
         return value
 

@@ -47,4 +47,5 @@ DivsOpCodegen, CompareScalarCodegen, SelectCodegen; measured in the generated so
 
 RESULT_OF_SCALAR_UNIT = frozenset({"tile.reduce_sum_experiment"})
 """Operators whose last step the scalar unit does, with flags of its own: it waits for the vector unit, and what
-follows waits for it (``AscendC::ReduceSum`` by a count; CANN 8.1, basic_api/impl/dav_c220/kernel_operator_vec_reduce_impl.h)."""
+follows waits for it (``AscendC::ReduceSum`` by a count; CANN 8.1,
+basic_api/impl/dav_c220/kernel_operator_vec_reduce_impl.h)."""

@@ -196,7 +196,7 @@ class FrontEnd(Scopes):
     def _store(self, target: cst.Subscript) -> None:
         self.value(target)
         if any(type(item.slice) is cst.Slice for item in target.slice):
-            self.tell("stop", target, f"`{short(target)}` is not a single element: it cannot be assigned")
+            self.tell("index", target, f"`{short(target)}` is not a single element: it cannot be assigned")
 
     def _annotated(self, node: cst.AnnAssign) -> None:
         if node.value is None:
@@ -327,7 +327,7 @@ class FrontEnd(Scopes):
         if type(node) is cst.IfExp:
             test = self.value(node.test)
             if test.on_device:
-                self.tell("stop", node, f"`{short(node.test)}` is known at run time only: write `T.if_then_else`")
+                self.tell("choice", node, f"`{short(node.test)}` is known at run time only")
             return joined(self.value(node.body), self.value(node.orelse))
         if type(node) is cst.Call:
             return self.calls.call(node)

@@ -17,7 +17,7 @@ from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.torch_names import annotated, assigned
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Meta, Tensor, Unknown
-from tl2npu.triton.host.variants import conditions, normal, stable
+from tl2npu.triton.host.variants import conditions, normal, stable, strings
 from tl2npu.triton.read import spec as specs
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.values import DType, Pointer, Tile, Value
@@ -98,6 +98,10 @@ class _Arguments(ast.NodeTransformer):
         return node
 
 
+_OTHER = "\0"
+"""A string that no kernel asks for."""
+
+
 class _Binder:
     def __init__(self, site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning) -> None:
         self.site, self.kernel, self.source, self.tuning = site, kernel, source, tuning
@@ -118,7 +122,7 @@ class _Binder:
         kept = host.env
         host.env = dict(self.site.env)
         try:
-            found = {name: host.eval(node) for name, node in nodes.items()}
+            found = {name: self.string(name, host.eval(node), node) for name, node in nodes.items()}
             self.choose_names(found, nodes)
             values: dict[str, Value] = {}
             tensors: dict[str, specs.Tensor] = {}
@@ -139,6 +143,7 @@ class _Binder:
         }
         spec = specs.Spec(self.kernel, self.source, values, tensors, grid, frozenset(sizes), self.numbers)
         spec.doubtful, spec.assumed = doubtful, assumed
+        spec.alike = [(self.here(one), self.here(other)) for one, other in host.alike]
         spec.calls = tuple(self.calls())
         spec.sure = frozenset(self.rename.get(name, name) for name, text in host.texts.items() if _SIZE.search(text))
         texts = {name: host.spelled(node) for name, node in nodes.items()}
@@ -168,6 +173,17 @@ class _Binder:
                 yield value.test
             elif isinstance(value, Unknown) and not value.number and name in used:
                 yield normal(nodes[name])[0]
+            elif isinstance(value, Unknown) and not value.number:
+                asked = (f"{ast.unparse(nodes[name])} == {text!r}" for text in strings(self.kernel, name))
+                yield from (test for test in asked if test not in self.site.scope.assumed)
+
+    def string(self, name: str, value: HostValue, node: ast.expr) -> HostValue:
+        """What a parameter that the kernel compares with strings is, by the comparisons that are assumed to hold."""
+        texts = strings(self.kernel, name) if isinstance(value, Unknown) and not value.number else []
+        holds = [self.site.scope.assumed.get(f"{ast.unparse(node)} == {text!r}") for text in texts]
+        if True in holds:
+            return texts[holds.index(True)]
+        return _OTHER if holds and None not in holds else value
 
     def calls(self) -> Iterator[dict[str, int]]:
         """The sizes in each call of the launching function that the file shows."""

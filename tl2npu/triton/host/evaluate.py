@@ -298,9 +298,12 @@ class Host(HostExpressions):
         for number, item in enumerate(targets):
             if not isinstance(item, ast.Name):
                 continue
+            part = values[number] if values is not None else Unknown(item.id)
+            before = self.env.get(item.id)
+            if isinstance(before, Int) and isinstance(part, Int) and before.value != part.value:
+                self.alike.append((before.value, part.value))
             self.changed(item.id)
             keep(item.id)
-            part = values[number] if values is not None else Unknown(item.id)
             if isinstance(part, Int) and part.value.atom is not None:
                 self.preferred.setdefault(str(part.value), item.id)
             if isinstance(part, Unknown):

@@ -19,8 +19,9 @@ from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import launches_by_name
+from tl2npu.triton.host.torch_names import annotated
 from tl2npu.triton.host.whiles import with_counted_loops
-from tl2npu.triton.host.wrapped import as_decorators, is_jit, own_names, plain_decorators, unread
+from tl2npu.triton.host.wrapped import as_decorators, is_jit, names_by_version, own_names, plain_decorators, unread
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
 
@@ -174,7 +175,7 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     tree = ast.parse(text)
     aliases = dict(_aliases(tree))
     values = dict(_set_once(tree))
-    aliases = {**dict(own_names(values, aliases)), **aliases}
+    aliases = {**dict(own_names(values, aliases)), **dict(names_by_version(tree, aliases)), **aliases}
     made = as_decorators(tree, aliases)
     plain_decorators(tree, aliases)
     jitted = {
@@ -323,15 +324,18 @@ def _host(
     """A function that is about to be read. ``types``: the element types of its parameters in the call in question."""
     host = Host(function, names, known, evidence, sites.append)
     host.assumed, host.types = assumed, types
-    host.ranks, host.guesses = ranks(function)
+    host.ranks, host.guesses = ranks(function, known)
     host.parameters()
     return host
 
 
-def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:
+def ranks(
+    function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef]
+) -> tuple[dict[str, int], dict[str, int]]:
     """What the uses of a name show of its rank: exactly, where its shape is unpacked, and by the axes asked for.
 
-    The stride of the first axis alone shows nothing: it is asked for the rows of a matrix.
+    The stride of the first axis alone shows nothing: it is asked for the rows of a matrix. Where a launch passes
+    ``*x.stride()``, the kernel has as many parameters for it.
     """
     found: dict[str, int] = {}
     least: dict[str, int] = {}
@@ -362,4 +366,41 @@ def ranks(function: ast.FunctionDef) -> tuple[dict[str, int], dict[str, int]]:
             continue
         if place or not ast.unparse(node).startswith(f"{holder.id}.stride("):
             least[holder.id] = max(least.get(holder.id, 0), place + 1)
+    for node in ast.walk(function):
+        launched = node.func if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and isinstance(launched, ast.Subscript) and isinstance(launched.value, ast.Name):
+            kernel = kernels.get(launched.value.id)
+            for name, rank in _spread(node, kernel, least | found) if kernel is not None else ():
+                least.setdefault(name, rank)
     return found, {name: rank for name, rank in least.items() if name not in found}
+
+
+def _spread(call: ast.Call, kernel: ast.FunctionDef, known: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """The ranks of ``*x.stride()`` among the arguments of a launch, if all that are not known are the same."""
+    starred = [arg.value for arg in call.args if isinstance(arg, ast.Starred)]
+    owners = [
+        item.func.value.id
+        for item in starred
+        if isinstance(item, ast.Call)
+        and isinstance(item.func, ast.Attribute)
+        and item.func.attr in ("stride", "size")
+        and isinstance(item.func.value, ast.Name)
+        and not item.args
+    ]
+    given = {word.arg for word in call.keywords}
+    if len(owners) < len(starred) or not owners or None in given:
+        return
+    args = kernel.args
+    optional = {arg.arg for arg in args.args[len(args.args) - len(args.defaults) :]}
+    tuned = bool(kernel.decorator_list[1:])  # `triton.autotune` and `triton.heuristics` give constants
+    free = [
+        arg.arg
+        for arg in args.args
+        if arg.arg not in given | optional and not (tuned and annotated(arg, "constexpr"))
+    ]
+    rest = len(free) - (len(call.args) - len(starred)) - sum(known.get(name, 0) for name in owners)
+    unknown = [name for name in owners if name not in known]
+    if unknown and rest > 0 and rest % len(unknown) == 0:
+        yield from ((name, rest // len(unknown)) for name in unknown)
+
+

@@ -51,6 +51,8 @@ class HostTensors:
         self.meta: Callable[[str], HostValue] | None = None
         self.ranks: Mapping[str, int] = {}
         self.guesses: Mapping[str, int] = {}
+        self.alike: list[tuple[Sym, Sym]] = []
+        """Extents that one name stands for, one after the other: ``M, K = a.shape``, then ``K, N = b.shape``."""
         self.absent: set[str] = set()
         self.consulted: set[str] = set()
         self.parts: set[str] = set()

@@ -122,3 +122,23 @@ def conditions(kernel: ast.FunctionDef) -> set[str]:
         elif isinstance(test, ast.UnaryOp):
             tests.append(test.operand)
     return found
+
+
+def strings(kernel: ast.FunctionDef, name: str) -> list[str]:
+    """The strings that a parameter is compared with, if that is all that a kernel does with it."""
+    found: dict[str, None] = {}
+    asked = 0
+    for node in ast.walk(kernel):
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+            continue
+        sides = (node.left, node.comparators[0])
+        mine = [isinstance(side, ast.Name) and side.id == name for side in sides]
+        if mine == [True, False] and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
+            other = sides[1]
+            items = other.elts if isinstance(other, (ast.Tuple, ast.List)) else [other]
+            texts = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+            if len(texts) == len(items):
+                found |= dict.fromkeys(texts)
+                asked += 1
+    uses = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(kernel))
+    return list(found) if asked == uses else []

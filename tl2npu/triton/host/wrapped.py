@@ -46,6 +46,23 @@ def own_names(values: Mapping[str, ast.expr], aliases: Mapping[str, str]) -> Ite
             yield name, meaning(of, aliases)
 
 
+def names_by_version(tree: ast.Module, aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Names that arms of an ``if`` or ``try`` of the module give to one function of Triton, wherever it has it."""
+    found: dict[str, list[str]] = {}
+    for stmt in tree.body:
+        if isinstance(stmt, (ast.If, ast.Try)):
+            for node in ast.walk(stmt):
+                target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+                if isinstance(node, ast.Assign) and isinstance(target, ast.Name):
+                    path = meaning(node.value, aliases) if isinstance(node.value, ast.Attribute) else ""
+                    found.setdefault(target.id, []).append(path)
+    stored = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
+    for name, paths in found.items():
+        of_triton = all(path.startswith("triton.") for path in paths)
+        if of_triton and stored[name] == len(paths) and len({path.rpartition(".")[2] for path in paths}) == 1:
+            yield name, paths[0]
+
+
 @dataclass(frozen=True)
 class Wrapping:
     """A function that a statement of the module makes a kernel, and the name that the kernel gets."""
@@ -120,14 +137,34 @@ def _is_plain(node: ast.expr) -> bool:
 
 
 def unused_names(text: str, aliases: Mapping[str, str]) -> Iterator[ast.stmt]:
-    """Statements of a module that give ``triton.jit`` a name that nothing reads any more."""
+    """Statements of a module that only give things of Triton names that nothing reads any more."""
     tree = ast.parse(text)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    for stmt in tree.body:
-        target = stmt.targets[0] if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 else None
-        unused = isinstance(target, ast.Name) and target.id not in used
-        if isinstance(stmt, ast.Assign) and unused and is_jit(stmt.value, aliases):
+    used = [
+        {node.id for node in ast.walk(stmt) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        for stmt in tree.body
+    ]
+    for place, stmt in enumerate(tree.body):
+        names = None if isinstance(stmt, (ast.Import, ast.ImportFrom)) else _named(stmt, aliases)
+        if names and not any(names & others for number, others in enumerate(used) if number != place):
             yield stmt
+
+
+def _named(stmt: ast.stmt, aliases: Mapping[str, str]) -> set[str] | None:
+    """The names that a statement gives things of Triton, if it does nothing else."""
+    if isinstance(stmt, (ast.Import, ast.ImportFrom)):
+        modules = [stmt.module or ""] if isinstance(stmt, ast.ImportFrom) else [alias.name for alias in stmt.names]
+        ours = all(module.partition(".")[0] == "triton" for module in modules)
+        return {alias.asname or alias.name.partition(".")[0] for alias in stmt.names} if ours else None
+    if isinstance(stmt, ast.Assign):
+        target = stmt.targets[0] if len(stmt.targets) == 1 else None
+        of_triton = isinstance(stmt.value, ast.Attribute) and meaning(stmt.value, aliases).startswith("triton.")
+        known = isinstance(target, ast.Name) and (of_triton or is_jit(stmt.value, aliases))
+        return {target.id} if isinstance(target, ast.Name) and known else None
+    if not isinstance(stmt, (ast.If, ast.Try)):
+        return None
+    handlers = [inner for handler in stmt.handlers for inner in handler.body] if isinstance(stmt, ast.Try) else []
+    found = [_named(inner, aliases) for inner in (*stmt.body, *handlers, *stmt.orelse)]
+    return None if None in found else {name for names in found for name in names or ()}
 
 
 def unread(tree: ast.Module, aliases: Mapping[str, str]) -> Iterator[ast.FunctionDef]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tl2npu.kernel.symbolic import Div, Sym, const
 from tl2npu.kernel.symbolic import Opaque as Wrapped
 from tl2npu.tile.axes import Axes
+from tl2npu.tile.columns import without_columns
 from tl2npu.tile.expr import Index, axis_of
 from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements
 from tl2npu.tile.names import names, numbers, run_time_scalars
@@ -89,7 +90,7 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     kernel = Kernel(spec.function.name, (), tensors, launch, tuple(state.buffers.values()), body)
     try:
         kernel = with_plain_copies(reader.finished(kernel))
-        kernel = with_straight_tiles(without_unused(with_whole_operands(kernel)))
+        kernel = with_straight_tiles(without_unused(with_whole_operands(without_columns(kernel))))
     except Crossed as found:
         message = f"`{found.tile}` is used transposed together with tiles that are not"
         raise Refused("TL547", found.line, message) from None

@@ -58,7 +58,7 @@ class Spec:
     ``least_rows``: tensors that may have more rows than the kernel reaches, for all that is known;
     ``extrema``: lines where NaN in the data decides what a maximum or minimum is; ``narrow``: integers that the host
     must check to fit into 32 bits; ``shares``: lines of loops over a block's share of an axis -> whether their tiles
-    are dealt out to the blocks instead.
+    are dealt out to the blocks instead; ``alike``: extents that the host gave one name, one after the other.
     """
 
     function: ast.FunctionDef
@@ -90,6 +90,7 @@ class Spec:
     extrema: set[int] = field(default_factory=set)
     narrow: set[Sym] = field(default_factory=set)
     shares: dict[int, bool] = field(default_factory=dict)
+    alike: list[tuple[Sym, Sym]] = field(default_factory=list)
 
     @property
     def constants(self) -> set[str]:

@@ -435,6 +435,9 @@ class _Fit:
             more = positive(condition)
             if more is not None and _fixed(bound := more + index) and equate(self.state, bound, extent):
                 raise Again
+        for pair in self.state.spec.alike:
+            if extent in pair and not {pair, pair[::-1]} & {*self.state.spec.equal} and equate(self.state, *pair):
+                raise Again
         self.ask_likeness()
         masked = [names(condition) for condition in self.conditions]
         if number is None or any(f"@{number}" in found and len(found) > 1 for found in masked):

@@ -1,0 +1,191 @@
+"""Small spellings that have one meaning; the new kernels run on the simulator, NumPy judges."""
+
+from __future__ import annotations
+
+import ast
+
+import numpy as np
+import pytest
+
+from tests.passes.simulated import run
+from tests.triton.test_translation import HEAD, refusals, vector
+from tl2npu.options import Options
+from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
+from tl2npu.triton.migrate import to_tilelang
+from tl2npu.triton.result import migrate_triton
+
+RNG = np.random.default_rng(4)
+
+
+def outputs(
+    text: str, inputs: dict[str, np.ndarray], factory: str, args: tuple[object, ...]
+) -> list[dict[str, np.ndarray]]:
+    """What a migrated kernel leaves in its tensors, in both readings."""
+    result = migrate_triton(text, "k.py", Options())
+    assert {kernel.disposition for kernel in result.kernels} == {"migrated"}, result.diagnostics
+    tree = ast.parse(result.new_text or "")
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef)
+    keeps = (isinstance(stmt, kinds) or ast.unparse(stmt).startswith("pass_configs") for stmt in tree.body)
+    tree.body = [stmt for stmt, kept in zip(tree.body, keeps, strict=True) if kept]
+    return [run(ast.unparse(tree), inputs, factory, args, reading) for reading in (IDEAL, ACTUAL)]
+
+
+ROWS = f"""{HEAD}@triton.jit
+def rows(x_ptr, y_ptr, N: tl.constexpr, ROWS: tl.constexpr):
+    r = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    at = r[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + at)
+    BODY
+    tl.store(y_ptr + at, y)
+
+
+x = torch.randn(64, 128)
+y = torch.empty_like(x)
+rows[(4,)](x, y, N=128, ROWS=16)
+"""
+TOTAL = "total = tl.sum(x, axis=1)"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{TOTAL}[:, None]\n    y = x / total",
+        f"{TOTAL}\n    column = total[:, None]\n    y = x / column",
+        f"{TOTAL}[:, None]\n    half = total * 0.5\n    y = x / (half + half)",
+        f"{TOTAL}[:, None]\n    y = x / total\n    total = total * 2.0",
+        "total = tl.sum(x, axis=1, keep_dims=True)\n    y = x / total",
+        f"{TOTAL}[:, None]\n    total = tl.where(total > 0.0, total, total)\n    y = x / total",
+    ],
+)
+def test_a_column_under_a_name(body: str) -> None:
+    x = RNG.uniform(0.5, 1.5, (64, 128)).astype(np.float32)
+    for found in outputs(ROWS.replace("BODY", body), {"x_ptr": x}, "rows", (16,)):
+        np.testing.assert_allclose(found["y_ptr"], x / x.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+STRIDES = f"""{HEAD}@triton.jit
+def doubled(x_ptr, y_ptr, M, N, xm, xn, ym, yn, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * xm + cols * xn, mask=cols < N)
+    tl.store(y_ptr + row * ym + cols * yn, x * 2, mask=cols < N)
+
+
+def halves(x, out):
+    LAUNCH
+"""
+
+
+@pytest.mark.parametrize(
+    ("launch", "codes"),
+    [
+        ("*x.stride(), *out.stride(), BLOCK=64", []),
+        ("x.stride(0), x.stride(1), *out.stride(), BLOCK=64", []),
+        ("*x.stride(), *out.stride(), 64", []),
+        ("*x.stride(), *out.stride(), *more(), BLOCK=64", ["TL511"]),
+        ("*x.stride(), yn=1, *out.stride(), BLOCK=64", ["TL522"]),
+    ],
+)
+def test_all_strides_of_a_tensor(launch: str, codes: list[str]) -> None:
+    text = STRIDES.replace("LAUNCH", f"doubled[(x.shape[0],)](x, out, x.shape[0], x.shape[1], {launch})")
+    assert refusals(text) == codes
+    if not codes:
+        assert "assert out.dim() == 2" in to_tilelang(text).text
+
+
+MATMUL = f"""{HEAD}@triton.jit
+def mm(a_ptr, b_ptr, c_ptr, K, am, ak, bk, bn, cm, cn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    rk = tl.arange(0, BK)
+    a_at = a_ptr + rm[:, None] * am + rk[None, :] * ak
+    b_at = b_ptr + rk[:, None] * bk + rn[None, :] * bn
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K // BK):
+        acc = tl.dot(tl.load(a_at), tl.load(b_at), acc)
+        a_at += BK * ak
+        b_at += BK * bk
+    tl.store(c_ptr + rm[:, None] * cm + rn[None, :] * cn, acc)
+
+
+def product(a, b):
+    M, K = a.shape
+    OTHER, N = b.shape
+    c = torch.empty(M, N, dtype=torch.float32)
+    mm[(M // 64, N // 32)](
+        a, b, c, K, a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1), BM=64, BN=32, BK=32
+    )
+    return c
+
+
+product(torch.randn(128, 96, dtype=torch.float16), torch.randn(96, 64, dtype=torch.float16))
+"""
+
+
+@pytest.mark.parametrize("other", ["K", "_"])
+def test_one_name_for_two_extents(other: str) -> None:
+    text = MATMUL.replace("OTHER", other)
+    new = to_tilelang(text).text
+    assert refusals(text) == []
+    assert ("assert K == a.stride(0)" in new) == (other == "K")
+
+
+SWITCH = (
+    vector(
+        'x = tl.load(x_ptr + i, mask=i < n)\nif ACT == "relu":\n    x = tl.maximum(x, 0.0)\nelif ACT == "double":\n'
+        "    x = x * 2.0\ntl.store(y_ptr + i, x, mask=i < n)",
+        "k[(triton.cdiv(n, 128),)](x, y, n, ACT=act, BLOCK=128)",
+    )
+    .replace("n, BLOCK: tl", "n, ACT: tl.constexpr, BLOCK: tl")
+    .replace("def f(x)", "def f(x, act)")
+)
+CALLS = '\nf(torch.randn(300), "relu")\nf(torch.randn(300), "double")\nf(torch.randn(300), "")\n'
+
+
+def test_a_factory_for_each_string_that_a_kernel_asks_for() -> None:
+    text = SWITCH.rpartition("\n\nf(")[0] + CALLS
+    x = RNG.standard_normal(300).astype(np.float32)
+    new = to_tilelang(text).text
+    assert "if act == 'relu':" in new
+    assert "elif act == 'double':" in new or "if act == 'double':" in new
+    for factory, wanted in (("k", np.maximum(x, 0)), ("k_2", x * 2), ("k_3", x)):
+        for found in outputs(text, {"x_ptr": x}, factory, (300,)):
+            np.testing.assert_array_equal(found["y_ptr"], wanted)
+
+
+@pytest.mark.parametrize("more", ["if ACT:\n    x = x + 1.0\n", "x = x + len(ACT)\n"])
+def test_a_string_that_is_used_otherwise_is_not_chosen(more: str) -> None:
+    text = SWITCH.replace("    tl.store", "".join(f"    {line}\n" for line in more.splitlines()) + "    tl.store")
+    assert refusals(text.rpartition("\n\nf(")[0] + CALLS) != []
+
+
+VERSION = f"""{HEAD}if tuple(int(p) for p in triton.__version__.split(".")[:2]) >= (3, 0):
+    from triton.language.extra import libdevice
+
+    FIRST
+else:
+    SECOND
+
+
+@triton.jit
+def k(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, root(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
+
+
+x = torch.randn(1000)
+y = torch.empty_like(x)
+k[(4,)](x, y, 1000, BLOCK=256)
+"""
+
+
+def test_a_function_by_the_version_of_triton() -> None:
+    text = VERSION.replace("FIRST", "root = libdevice.sqrt").replace("SECOND", "root = tl.math.sqrt")
+    x = RNG.uniform(0, 9, 1000).astype(np.float32)
+    for found in outputs(text, {"x_ptr": x}, "k", ()):
+        np.testing.assert_allclose(found["y_ptr"], np.sqrt(x), rtol=1e-6)
+    assert "triton" not in to_tilelang(text).text
+
+
+def test_two_functions_by_the_version_are_two() -> None:
+    text = VERSION.replace("FIRST", "root = libdevice.sqrt").replace("SECOND", "root = tl.math.exp")
+    assert refusals(text) == ["TL545"]
