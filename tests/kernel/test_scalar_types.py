@@ -317,7 +317,7 @@ def test_numbers_that_are_stored(lines: list[str], told: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "number", "held"), [("int", 3.0, True), ("uint", -1.0, False), ("int", 2.0**31, False)]
+    ("dtype", "number", "held"), [("int", 3.0, True), ("uint8", -1.0, False), ("int", 2.0**31, False)]
 )
 def test_a_type_under_its_short_name_has_the_same_numbers(dtype: str, number: float, held: bool) -> None:
     assert holds(dtype, number) is held
