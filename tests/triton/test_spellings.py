@@ -189,3 +189,15 @@ def test_a_function_by_the_version_of_triton() -> None:
 def test_two_functions_by_the_version_are_two() -> None:
     text = VERSION.replace("FIRST", "root = libdevice.sqrt").replace("SECOND", "root = tl.math.exp")
     assert refusals(text) == ["TL545"]
+
+
+def test_methods_of_a_tile() -> None:
+    """``t.trans()`` is ``tl.trans(t)``, and so on."""
+    turned = MATMUL.replace("OTHER", "_").replace(
+        "tl.load(a_at), tl.load(b_at)", "tl.load(a_at), tl.load(b_at).trans().trans()"
+    )
+    assert refusals(turned) == []
+    x = RNG.uniform(0.5, 1.5, (64, 128)).astype(np.float32)
+    body = f"{TOTAL}.expand_dims(1)\n    y = x / total.broadcast_to([ROWS, N])"
+    for found in outputs(ROWS.replace("BODY", body), {"x_ptr": x}, "rows", (16,)):
+        np.testing.assert_allclose(found["y_ptr"], x / x.sum(axis=1, keepdims=True), rtol=1e-5)
