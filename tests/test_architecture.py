@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checked": DATA | {"options", "source"},
     "config": {"checked", "files", "options", "results", "source"},
     "lsp": DATA
-    | {"source", "cells", "across", "migration", "options", "files", "project", "config", "report", "rules"},
+    | {"source", "cells", "across", "languages", "options", "files", "project", "config", "report", "rules"},
     "mcp": {"api", "config", "options", "report", "results", "rules", "source", "verify"},
     "codemod": DATA | {"options", "files", "project", "config"},
     "report": {"results", "devices", "verified", "costs", "codes", "errors", "rules", "toolchain"},

@@ -104,7 +104,7 @@ def _constants(value: Any, where: str) -> tuple[str, ...]:
         except (ValueError, SyntaxError):
             constant = False
         if not constant:
-            raise ConfigError(f"{where}: the value of {item!r} is no number, True, False or string in quotes")
+            raise ConfigError(f"{where}: the value of {item!r} is not a number, True, False or a string in quotes")
     return found
 
 

@@ -50,13 +50,13 @@ class Settings:
         found: dict[str, Any] = {}
         for name in CHECKS:
             owner = next(part for part in (self.options, self.rules, self) if name in _names(part))
-            value = getattr(owner, name)
+            given = getattr(owner, name)
+            if name in ("per_file_ignores", "operators"):
+                found[key_of(name)] = {k: list(item) if isinstance(item, tuple) else item for k, item in given}
+                continue
+            value = given
             value = value.lines if isinstance(value, Patterns) else value
             value = value.as_posix() if isinstance(value, Path) else value
-            if name in ("per_file_ignores", "operators"):
-                pairs: dict[str, Any] = dict(value)
-                found[key_of(name)] = {k: list(item) if isinstance(item, tuple) else item for k, item in pairs.items()}
-                continue
             found[key_of(name)] = list(value) if isinstance(value, tuple) else value
         return found
 

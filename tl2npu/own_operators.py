@@ -35,9 +35,7 @@ class Meant:
     shown: str
 
 
-def migrated(
-    text: str, operators: Operators, leave: Leave, migrate: Callable[[str, Leave], FileResult]
-) -> FileResult:
+def migrated(text: str, operators: Operators, leave: Leave, migrate: Callable[[str, Leave], FileResult]) -> FileResult:
     """What ``migrate`` makes of a text in which own operators are TileLang's. Kernels that it does not write stay."""
     plain, taken = written(text, operators)
     if not taken:
@@ -177,4 +175,3 @@ def _outermost(text: str, line: int) -> Span | None:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0):
             return min([node.lineno, *(item.lineno for item in node.decorator_list)]), node.end_lineno or node.lineno
     return None
-

@@ -16,7 +16,7 @@ def cache() -> None:
 
 @cache.command("dir")
 def directory() -> None:
-    """Print where the cache of the working directory lies."""
+    """Print the cache directory of the working directory."""
     place = _place()
     if place is None:
         raise click.UsageError("no project here: a cache needs a pyproject.toml, a git repository or cache-dir")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show the effective settings and their sources.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--validate", is_flag=True, help="Only say everything that is wrong with the configuration.")
+@click.option("--validate", is_flag=True, help="Only list what is wrong with the configuration.")
 @STYLE
 def config(paths: tuple[Path, ...], validate: bool, style: str) -> None:
     """Show the effective settings for PATHS (default: the working directory) and their sources.
