@@ -102,6 +102,12 @@ def test_the_help_is_about_the_cause(body: str, text: str) -> None:
     assert text in told[0].advice("")
 
 
+def test_a_comparison_is_no_assignment() -> None:
+    told = [f for f in findings(source(f"{TILES}{LOAD}z = 0\nz == cid\n{OK}{STORE}", args=ARGS)) if f.code == "TL739"]
+    assert [(f.message, f.weight) for f in told] == [("`z == cid` compares and has no effect", "warning")]
+    assert told[0].advice("") == "write `=` to give the name a value"
+
+
 def test_macros_are_parsed_too() -> None:
     macro = "@T.macro\ndef scale(x, n):\n    if 0 < n < 3:\n        T.tile.mul(x, x, 2.0)\n"
     text = source(f"{TILES}{LOAD}scale(a, cid)\n{OK}{STORE}", args=ARGS, factory=macro)
@@ -150,7 +156,7 @@ def test_the_verdict_of_the_compiler_is_ours(verdict: str, body: str) -> None:
     (located,) = file.located
     subject = Subject(located.read(), file, located, Options())
     found = [one for check in (front_end.check, signatures.check, gpu_names.check) for one in check(subject)]
-    assert bool(found) == (verdict != "accepted"), [one.message for one in found]
+    assert any(one.weight == "error" for one in found) == (verdict != "accepted"), [one.message for one in found]
 
 
 def test_a_name_is_forgotten_behind_a_macro_but_not_in_it() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tl2npu.checks.subject import Subject
-from tl2npu.evaluate.compare import Outcome, compared
+from tl2npu.evaluate.compare import compared
 from tl2npu.evaluate.launch import Launch
 from tl2npu.evaluate.sizes import Sizes
+from tl2npu.evaluate.verdict import Outcome
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.options import Options

@@ -110,5 +110,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write `T.serial`"),
     ("TL796", "variable-in-pipeline", "error", "display-only",
      "write `T.serial`, or work the value out from the loop variable"),
+    ("TL797", "part-of-runtime-size", "error", "display-only",
+     "use the whole tile, or a size that is known when the kernel is built"),
 )
 # fmt: on

@@ -141,6 +141,10 @@ def _has_term(sym: Sym, name: str) -> bool:
     return any(len(monomial) == 1 and monomial[0].names == {name} for monomial, _ in sym.terms)
 
 
+def _numbers(values: Mapping[str, object]) -> dict[str, int]:
+    return {name: value for name, value in values.items() if isinstance(value, int)}
+
+
 class _Choice:
     """What is known of the sizes of one kernel."""
 
@@ -151,7 +155,7 @@ class _Choice:
         buffers = kernel.buffers.values()
         self.in_tensors = frozenset(n for b in buffers if b.memory is Memory.GM for s in b.shape for n in s.names)
         self.in_tiles = frozenset(n for b in buffers if b.memory is not Memory.GM for s in b.shape for n in s.names)
-        grid = kernel.launch.grid if kernel.launch is not None else ()
+        self.grid = grid = kernel.launch.grid if kernel.launch is not None else ()
         parts = [atom for value in (*self._integers(), *grid) for atom in value.atoms() if isinstance(atom, (Div, Mod))]
         divisors = {name for atom in parts for name in atom.den.names}
         self.in_grid = frozenset(n for extent in grid for n in extent.names) - divisors
@@ -182,7 +186,7 @@ class _Choice:
 
     def period(self, name: str, values: Mapping[str, object]) -> int:
         """What a size is divided by: with the same remainder it has the same tails."""
-        known = {name: value for name, value in values.items() if isinstance(value, int)}
+        known = _numbers(values)
         found, given = self.multiples.get(name, 1), known.get(name, 0)
         for value in self.integers:
             for atom in value.atoms():
@@ -218,14 +222,14 @@ class _Choice:
 
     def least(self, name: str, period: int, rest: int, values: Mapping[str, object]) -> int:
         """The smallest size with this remainder and two blocks, as long as two tiles that are copied from it."""
-        known = {name: value for name, value in values.items() if isinstance(value, int)}
+        known = _numbers(values)
         least = 2 * max((part for part in self._parts(name, known)), default=0)
         found = 2 * period if rest == 0 else period + rest
         return found + max(0, -(-(least - found) // period)) * period
 
     def with_turns(self, small: dict[str, int], values: Mapping[str, object]) -> dict[str, int]:
         """The sizes, larger where a loop in order would turn once only and more often with those that are given."""
-        known = {name: value for name, value in values.items() if isinstance(value, int)}
+        known = _numbers(values)
         small = dict(small)
         for extent in self.turns:
             for _ in range(_MOST_DOUBLINGS):
@@ -246,8 +250,19 @@ class _Choice:
         if factor == 1:
             return None
         bound = {name: value // factor for name, value in sized.items()}
-        symbols = {text: value // factor if value >= 2 * _TILE else value for text, value in late.items()}
-        return Sizes({**chosen.bound, **bound}, {**chosen.symbols, **symbols}, False)
+        late = {text: value // factor if value >= 2 * _TILE else value for text, value in late.items()}
+        found = Sizes({**chosen.bound, **bound}, {**chosen.symbols, **late}, False)
+        return found if self._has_as_many(found, chosen, symbols) else None
+
+    def _has_as_many(self, found: Sizes, chosen: Sizes, symbols: Mapping[str, str]) -> bool:
+        """Whether what there were two of, blocks, turns of loops or quotients, there still are two of."""
+        after, before = (
+            {**_numbers(one.bound), **{name: one.symbols[text] for name, text in symbols.items()}}
+            for one in (found, chosen)
+        )
+        quotients = {atom for value in self.integers for atom in value.atoms() if isinstance(atom, Div)}
+        extents = [*self.turns, *self.grid, *(atom.num // atom.den for atom in quotients)]
+        return all((one.evaluate(before) or 0) < 2 or (one.evaluate(after) or 2) >= 2 for one in extents)
 
     def _parts(self, name: str, known: Mapping[str, int]) -> Iterator[int]:
         """Extents of parts that copies take along an axis of this size."""

@@ -95,8 +95,8 @@ def simplified(
     ``number``: the value of a part if it is a constant. ``of_integers``: its elements are integers, which a float
     makes floats. ``of_indices``: they are of a type in which TVM computes indices, int32 or int64.
     """
-    difference = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract)
-    if of_indices and difference and (found := _with_zero(node.left, node.right, first=False)) is not None:
+    sides = _sides(node) if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract) else []
+    if of_indices and sides and (found := _with_zero(sides[0], sides[1], first=False)) is not None:
         return found
     return _Simplified(number, of_integers, of_indices).of(node)
 
@@ -139,8 +139,8 @@ class _Simplified:
                 for part, other in ((left.left, left.right), (left.right, left.left)):
                     if _same(part, right):
                         return other
-            if self.of_indices and (found := _with_zero(left, right, first=True)) is not None:
-                return found
+            if self.of_indices and (short := _with_zero(left, right, first=True)) is not None:
+                return short
         return node if left is node.left and right is node.right else node.with_changes(left=left, right=right)
 
     def _is(self, node: cst.BaseExpression, wanted: int | None) -> bool:

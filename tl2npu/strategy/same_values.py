@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tl2npu.evaluate.compare import Outcome, compared
+from tl2npu.evaluate.compare import compared
+from tl2npu.evaluate.verdict import Outcome
 from tl2npu.passes.job import Job
 from tl2npu.results import KernelResult, SelfCheck
 from tl2npu.strategy.attempt import subject_of

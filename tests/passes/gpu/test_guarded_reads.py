@@ -345,3 +345,14 @@ def test_rows_that_are_stored_under_a_condition(statements: str, reads: Callable
     for block, i, j in np.ndindex(4, 8, 64):
         if i > 0:
             assert found[block * 8 + i, j] == reads(tiles[block], i, j)
+
+
+def test_conditions_in_conditions_go_with_a_clamped_copy() -> None:
+    """Kept, the inner one would make a choice between what is computed and what the tile holds: nothing yet."""
+    statements = "if bx * 8 + i < 32:\n    if i < 6:\n        O[bx * 8 + i, j] = x[i, j] + 1"
+    body = "x = T.alloc_shared((8, 64), 'int32')\nT.copy(X[bx * 8, 0], x)\n"
+    body += f"for i, j in T.Parallel(8, 64):\n{indented(statements)}"
+    params = ", ".join(f"{name}: T.Tensor((32, 64), 'int32')" for name in "XO")
+    new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx"))
+    assert "T.tile.compare" not in new
+    assert "[i, j] = x[i, j] + 1" in new

@@ -20,6 +20,8 @@ from tl2npu.kernel.symbolic import var
 from tl2npu.source.tree import mentioned, nodes_of, walk
 
 _CODES = {"undefined": "TL889", "stale": "TL739", "value": "TL786"}
+_WARNINGS = {"unused": "TL739", "half": "TL710"}
+"""What compiles as it is, and what fails for the types of some callers only."""
 _HELP: Mapping[What, str] = {
     "stop": "write it with the statements and operators of `tilelang.language`, or compute it before the prim_func",
     "choice": "write `T.if_then_else(condition, a, b)`",
@@ -28,10 +30,12 @@ _HELP: Mapping[What, str] = {
     "size": "use an integer that the factory knows for a tile, and any integer for a loop",
     "types": "convert one of them, as in `T.cast(x, \"float32\")`",
     "number": "compare it with a number",
+    "unused": "write `=` to give the name a value",
+    "half": "compute in float32, as in `T.cast(x, \"float32\")`, or with tile operators",
     "connective": "write `and`, `or` and `not`, which Python evaluates before the compiler",
     "annotation": "give the name a value, with a TileLang type or without an annotation",
 }
-"""What to do about each cause of TL732."""
+"""What to do about each cause of TL732, and of scalars of TL710."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -47,8 +51,12 @@ def check(subject: Subject) -> Iterator[Finding]:
     for found in read_as_the_parser(subject.file, subject.kernel, subject.callers):
         if found.what == "value" and _is_never_run(subject, found.node):
             continue
+        help_ = _HELP.get(found.what, "")
+        if found.what in _WARNINGS:
+            yield Finding(_WARNINGS[found.what], found.node, found.message, "warning", help=help_)
+            continue
         unharmed = found.meant or (found.lost is not None and _is_never_run(subject, found.lost))
-        said, help_ = _CODES.get(found.what, "TL732"), _HELP.get(found.what, "")
+        said = _CODES.get(found.what, "TL732")
         yield Finding(said, found.node, found.message, as_it_stands="warning" if unharmed else None, help=help_)
     yield from _sizes(subject)
 

@@ -1,4 +1,4 @@
-"""TL744, TL745: arguments in a form that an operator does not take, and elements that it reads by their first index.
+"""TL744, TL745, TL797: arguments in a form that an operator does not take; elements that it reads by their first index.
 
 The table is :mod:`tl2npu.dialects.ascend.arguments`.
 """
@@ -10,14 +10,16 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import PTO, Finding, Subject
 from tl2npu.dialects.ascend.arguments import FIRST_INDEX_ONLY, takes
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Let, Op, Operand, Scalar
+from tl2npu.kernel.model import Let, Memory, Op, Operand, Scalar
 from tl2npu.kernel.windows import form_of, reads_another
 
 _KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.ATOMIC, Kind.GEMM, Kind.MMA)
+_OF_KNOWN_SIZE = frozenset({"tile.sigmoid", "tile.compare"})
+_OF_ANY_SIZE = frozenset({"tile.fill", "tile.clear"})
 _FLOATS_ONLY = frozenset({"tile.compare", "tile.select"})
 _CALLS = frozenset("if_then_else bitwise_and bitwise_or bitwise_xor bitwise_not shift_left shift_right".split())
 _BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift)
@@ -33,9 +35,30 @@ def check(subject: Subject) -> Iterator[Finding]:
             found = _operand(stmt, name, operand)
             if found is not None:
                 yield found
+        late = next((text for _, operand in stmt.operands if (text := _of_late_size(subject, stmt, operand))), "")
+        if late:
+            yield Finding("TL797", stmt.node, late)
         scalar = stmt.args.get("src1")
         if isinstance(scalar, Scalar) and stmt.op.name in FIRST_INDEX_ONLY:
             yield from _number(subject, stmt, scalar)
+
+
+def _of_late_size(subject: Subject, stmt: Op, operand: Operand) -> str:
+    """What is wrong with a part whose size is known at run time only; empty if it is right.
+
+    Target pto makes tiles of the sizes that it knows, and takes all of a buffer else (codegen_ascend_pto.cc). For
+    ascendc, a product of sizes is the count of most operators; others want a number (``Downcast`` to IntImm).
+    """
+    sizes = [dim.extent for dim in operand.dims or () if not dim.is_point and dim.extent is not None]
+    if operand.buffer.memory is not Memory.UB or not any(map(subject.is_runtime, sizes)):
+        return ""
+    name, shown = f"T.{stmt.op.name}", code(operand.node)
+    if subject.target == PTO:
+        return f"target pto drops the size of `{shown}`: `{name}` works on all of `{operand.buffer.name}`"
+    several = len(sizes) > 1 and stmt.op.name not in _OF_ANY_SIZE
+    if stmt.op.name in _OF_KNOWN_SIZE or several or stmt.op.kind in (Kind.REDUCE, Kind.ATOMIC):
+        return f"`{name}` takes no part of a size that is known at run time only: `{shown}`"
+    return ""
 
 
 def _operand(stmt: Op, name: str, operand: Operand) -> Finding | None:

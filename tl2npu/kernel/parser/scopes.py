@@ -24,12 +24,14 @@ What = Literal[
     "sequence",
     "size",
     "value",
+    "half",
     "types",
     "number",
     "connective",
     "annotation",
     "undefined",
     "stale",
+    "unused",
 ]
 
 
@@ -38,11 +40,12 @@ class Found:
     """What the parser does not do as Python does.
 
     ``choice``: ``a if b else c`` by a run-time value; ``index``: an index or what has one; ``sequence``: one of a
-    Python sequence; ``size``: the extent of a tile or a loop; ``value``: a number that is given a
-    type which does not hold it; ``number``: a number that is used as a condition;
-    ``connective``: ``T.And``, ``T.Or`` or ``T.Not`` of a value that Python knows; ``types``: a comparison of two types,
-    ``sides`` are what is compared. ``lost``: the assignment whose value the parser forgets; ``meant``: its old value
-    is what such text means: that of an outer loop, or the block's index in each turn.
+    Python sequence; ``size``: the extent of a tile or a loop; ``value``: a number that is given a type which does not
+    hold it; ``half``: arithmetic of float16 scalars, at which BiSheng stops; ``unused``: a comparison as a statement;
+    ``number``: a number that is used as a condition; ``connective``: ``T.And``, ``T.Or`` or ``T.Not`` of a value that
+    Python knows; ``types``: a comparison of two types, ``sides`` are what is compared. ``lost``: the assignment whose
+    value the parser forgets; ``meant``: its old value is what such text means: that of an outer loop, or the block's
+    index in each turn.
     """
 
     what: What

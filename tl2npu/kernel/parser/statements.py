@@ -124,7 +124,9 @@ class FrontEnd(Scopes):
             self._augmented(node)
         elif type(node) is cst.Expr:
             value = self.value(node.value)
-            if value.kind in ("items", "odd", "buffer") or value == Parsed("number", "float"):
+            if type(node.value) is cst.Comparison:
+                self.tell("unused", node, f"`{short(node.value)}` compares and has no effect")
+            elif value.kind in ("items", "odd", "buffer") or value == Parsed("number", "float"):
                 self.tell("stop", node, f"`{short(node.value)}` is not a statement in a kernel")
         elif type(node) is cst.If:
             self._if(node)
@@ -341,11 +343,18 @@ class FrontEnd(Scopes):
             self.fits(node, made.dtype, left, right)
         if made.on_device and isinstance(operator, BITS):  # ``bitwise_and(x, int)`` of TVM takes an int32 in any case
             self.fits(node, "int32", *(side for side in (left, right) if side.kind == "number"))
+        self._needs_half(node, left, right)
         return made
+
+    def _needs_half(self, node: cst.CSTNode, *parts: Parsed) -> None:
+        if not self.parallel and all(part.on_device and part.own == "float16" for part in parts):
+            self.tell("half", node, f"`{short(node)}` is arithmetic of float16 scalars, which the NPU does not have")
 
     def _unary(self, node: cst.UnaryOperation) -> Parsed:
         if type(node.operator) is not cst.Not:
             part = self.value(node.expression)
+            if type(node.operator) is cst.Minus:
+                self._needs_half(node, part)
             return self._try(node, lambda: unary(node.operator, part))
         value = self.value(node.expression)
         if value.on_device:

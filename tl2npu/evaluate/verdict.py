@@ -1,0 +1,82 @@
+"""Whether two launches left the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tl2npu.evaluate.values import Tile
+
+TOLERANCE = 1e-6
+"""Of the magnitude: what other digits of log2(e) and formulas of functions make of ideal floats."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ.
+
+    ``unfit``: the factory does not take the sizes; ``is_little``: what was stored tells nothing.
+    """
+
+    equal: bool | None
+    why: str = ""
+    sizes: Mapping[str, object] | None = None
+    unfit: bool = False
+    is_little: bool = False
+
+    @property
+    def shown_sizes(self) -> str:
+        """The sizes, as messages show them: ``M=64, N=32``."""
+        return ", ".join(f"{name}={value}" for name, value in (self.sizes or {}).items() if type(value) is int)
+
+
+def verdict(
+    old: Mapping[str, Tile], new: Mapping[str, Tile], before: Mapping[str, Any], bound: Mapping[str, object]
+) -> Outcome:
+    """Whether two launches leave the same in every tensor; ``before`` is what was there.
+
+    What the old one left undefined judges nothing.
+    """
+    stored = known = 0
+    for name, tensor in old.items():
+        if name not in new:
+            return Outcome(None, f"the new kernel has no tensor `{name}`", bound)
+        if not tensor.written and not new[name].written:
+            continue
+        mine, theirs, start = (one.reshape(-1) for one in (tensor.data, new[name].data, before[name]))
+        changed = np.flatnonzero((mine != start) | (theirs != start))  # NaN among them
+        mine, theirs, start = mine[changed], theirs[changed], start[changed]
+        defined = mine == mine
+        stored += int(np.count_nonzero(mine != start))
+        known += int(np.count_nonzero(defined & (mine != start)))
+        bad = defined & ~_close(mine, theirs)
+        if np.any(bad):
+            first = int(np.argmax(bad))
+            place = np.unravel_index(int(changed[first]), tensor.shape)
+            at = ", ".join(str(int(item)) for item in place)
+            text = f"`{name}[{at}]` would be {_shown(theirs[first])} and was {_shown(mine[first])}"
+            return Outcome(False, text, bound)
+    if not stored:
+        return Outcome(None, "the old kernel stores nothing at this size", bound, is_little=True)
+    if known * 2 < stored:
+        return Outcome(None, "the old kernel stores what is not defined", bound, is_little=True)
+    return Outcome(True, "", bound)
+
+
+def _close(left: Any, right: Any) -> Any:
+    if left.dtype != np.float64:
+        return left == right
+    finite = left[np.isfinite(left) & (left != 0)]
+    scale = float(np.median(np.abs(finite))) if finite.size else 0.0
+    with np.errstate(all="ignore"):
+        near = np.abs(left - right) <= TOLERANCE * (np.abs(left) + scale / 10)
+    return (near & np.isfinite(left)) | (left == right)
+
+
+def _shown(value: Any) -> str:
+    number = float(value)
+    return f"{number:.6g}" if math.isfinite(number) else "undefined" if math.isnan(number) else str(number)
