@@ -15,9 +15,9 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 CEILINGS = {  # the mean over every third fixture of a group, for each kernel
     "gpu": (1.1, 0.1, 1.1, 11.8, 16.1, 39.2, 108.1, 0.4),
     "workspace vid expert mma cube": (1.4, 0, 1.2, 6.8, 11, 8.3, 30.3, 1.3),
-    "npuir": (1, 0, 1.2, 9.9, 13.9, 27.6, 69, 1.1),
+    "npuir": (1, 0, 1.2, 9.9, 13.9, 28.7, 69, 1.1),
 }
-"""By group, in the order of :data:`KINDS`."""
+"""By group, in the order of :data:`KINDS`, of a process that has migrated nothing else: others parse fewer snippets."""
 
 
 @pytest.mark.parametrize("groups", CEILINGS)
