@@ -18,17 +18,23 @@ def migrate_source(
     options: Options,
     leave: Mapping[int, Sequence[Diagnostic]] = MappingProxyType({}),
     together: bool = False,
+    alone: Mapping[int, str] = MappingProxyType({}),
 ) -> FileResult:
     """Migrate every kernel of a text, in whatever language it is; parameters are those of ``migrate_text``."""
-    if options.operators:
-        return own_operators.migrated(
-            text, options.operators, leave, lambda code, left: _migrate(code, path, options, left, together)
-        )
-    return _migrate(text, path, options, leave, together)
+
+    def plain(code: str, left: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
+        return _migrate(code, path, options, left, together, alone)
+
+    return own_operators.migrated(text, options.operators, leave, plain) if options.operators else plain(text, leave)
 
 
 def _migrate(
-    text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]], together: bool
+    text: str,
+    path: str,
+    options: Options,
+    leave: Mapping[int, Sequence[Diagnostic]],
+    together: bool,
+    alone: Mapping[int, str],
 ) -> FileResult:
     triton = is_triton(text.encode())
     if options.target == "tle-dsa":
@@ -41,13 +47,17 @@ def _migrate(
         from tl2npu.triton.result import migrate_triton
 
         return migrate_triton(text, path, options, leave)
+    if alone:
+        return migration.migrate_text(text, path, options, leave, together=together, alone=alone)
     return migration.migrate_text(text, path, options, leave, together=together)
 
 
 def check_source(text: str, path: str, options: Options) -> FileResult:
     """Check every kernel of a text; Triton kernels are named, nothing is wrong with them."""
-    plain, _ = own_operators.written(text, options.operators)
-    result = replace(migration.check_text(plain, path, options), old_text=text, new_text=text)
+    plain, found = own_operators.written(text, options.operators)
+    result = migration.check_text(plain, path, options)
+    if found:
+        result = replace(result, old_text=text, new_text=text)
     if not is_triton(text.encode()):
         return result
     from tl2npu.triton.result import check_triton
