@@ -19,6 +19,7 @@ from tl2npu import __version__, migration
 from tl2npu.cli import cli, main
 from tl2npu.cli.groups import GROUPS
 from tl2npu.cli.output import patch_color
+from tl2npu.extras import pip_command
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.text import SourceError
@@ -548,7 +549,7 @@ def test_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     done = call("migrate", ".", "--watch")
     assert (done.exit_code, done.stderr.split("Error: ")[1]) == (
         2,
-        "--watch needs the package watchfiles: pip install 'tl2npu[watch]'\n",
+        f"--watch needs the package watchfiles: {pip_command('watch')}\n",
     )
     file("a.py"), file("b.py"), file("vendor/c.py")
 

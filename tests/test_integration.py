@@ -189,7 +189,7 @@ def test_what_the_action_installs(tmp_path: Path, version: str, expected: str) -
 )
 def test_versions_that_are_none(tmp_path: Path, version: str) -> None:
     done = run("Install tl2npu", tmp_path, {"version": version})
-    assert (done.returncode, done.stdout) == (2, "::error title=tl2npu::the input version is no version\n")
+    assert (done.returncode, done.stdout) == (2, "::error title=tl2npu::the input version is not a version\n")
     assert not (tmp_path / "stolen").exists()
 
 

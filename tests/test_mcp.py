@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.verify.support import SCRIPT
+from tl2npu.extras import pip_command
 
 ROOT = Path(__file__).resolve().parent.parent
 with_sdk = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the extra mcp")
@@ -132,4 +133,4 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tl2npu", "mcp"], env=environment, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (2, "tl2npu mcp needs mcp: pip install 'tl2npu[mcp]'\n")
+    assert (done.returncode, done.stderr) == (2, f"tl2npu mcp needs mcp: {pip_command('mcp')}\n")

@@ -164,7 +164,7 @@ def helps() -> dict[str, str]:
     names = re.findall(r"^  ([a-z-]+) ", top.split("Commands:")[1], re.MULTILINE)
     assert "migrate" in names
     helps = {"": top} | {name: run(name, "--help").stdout for name in names}
-    for name in ("merge", "render", "schema"):
+    for name in ("merge", "render", "schema", "compare", "badge"):
         helps["report"] += run("report", name, "--help").stdout
     return helps
 

@@ -37,7 +37,7 @@ def migrate(
     default what the nearest ``pyproject.toml`` says.
 
     ``new_text`` of the result is the whole new file, equal to ``old_text`` where nothing changes. A kernel that is
-    refused is no error: it has a verdict in ``kernels`` and a reason in ``diagnostics``. Raises InputError.
+    refused is not an error: it has a verdict in ``kernels`` and a reason in ``diagnostics``. Raises InputError.
     """
     return _result("migrate", source, filename, options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -33,6 +34,9 @@ def suggestion(word: str, known: Sequence[str] | Mapping[str, object]) -> str:
     """``, did you mean 'x'?``, or nothing."""
     close = get_close_matches(word.replace("_", "-"), list(known), n=1)
     return f", did you mean {close[0]!r}?" if close else ""
+
+
+_MEANING = re.compile(r"T(\.\w+)+(\([^()]*\))?")
 
 
 def _one_of(*choices: str) -> Callable[[Any, str], Any]:
@@ -100,7 +104,7 @@ def _constants(value: Any, where: str) -> tuple[str, ...]:
         except (ValueError, SyntaxError):
             constant = False
         if not constant:
-            raise ConfigError(f"{where}: the value of {item!r} is no number, True, False or string in quotes")
+            raise ConfigError(f"{where}: the value of {item!r} is not a number, True, False or a string in quotes")
     return found
 
 
@@ -114,10 +118,13 @@ def _patterns(value: Any, where: str) -> tuple[str, ...]:
     return lines
 
 
-def _path(value: Any, where: str) -> Path:
-    if not isinstance(value, (str, Path)) or not str(value):
-        raise ConfigError(f"{where}: must be a directory, not {value!r}")
-    return Path(value)
+def _path(kind: str) -> Callable[[Any, str], Path]:
+    def check(value: Any, where: str) -> Path:
+        if not isinstance(value, (str, Path)) or not str(value):
+            raise ConfigError(f"{where}: must be a {kind}, not {value!r}")
+        return Path(value)
+
+    return check
 
 
 def _codes(value: Any, where: str) -> tuple[str, ...]:
@@ -128,6 +135,24 @@ def _codes(value: Any, where: str) -> tuple[str, ...]:
         if not any(known.startswith(code) for known in CODES):
             raise ConfigError(f"{where}: no rule has the code {code!r}{suggestion(code, CODES)}")
     return codes
+
+
+def _codes_by_pattern(value: Any, where: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: must be a table of patterns, such as {{ 'examples/' = ['TL720'] }}, not {value!r}")
+    return tuple((_patterns([pattern], where)[0], _codes(codes, where)) for pattern, codes in value.items())
+
+
+def _operators(value: Any, where: str) -> tuple[tuple[str, str], ...]:
+    found = dict(value) if isinstance(value, (dict, tuple)) else None
+    if found is None or not all(isinstance(item, str) for item in found.values()):
+        raise ConfigError(f"{where}: must be a table such as {{ 'my_lib.copy' = 'T.copy' }}, not {value!r}")
+    for name, meaning in found.items():
+        if not all(part.isidentifier() for part in name.split(".")) or "." not in name:
+            raise ConfigError(f"{where}: {name!r} is not the dotted name of a function, such as 'my_lib.copy'")
+        if not _MEANING.fullmatch(meaning):
+            raise ConfigError(f"{where}: {meaning!r} is not an operator: write 'T.copy', or 'T.copy({{1}}, {{0}})'")
+    return tuple(found.items())
 
 
 CHECKS: dict[str, Callable[[Any, str], Any]] = {
@@ -144,6 +169,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "keep_expert": _switch,
     "partial": _switch,
     "self_check": _switch,
+    "operators": _operators,
     "pass_config_policy": _one_of(*get_args(PassConfigPolicy)),
     "select": _codes,
     "ignore": _codes,
@@ -157,7 +183,9 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "jobs": _whole(0),
     "timeout": _seconds_or_none,
     "cache": _switch,
-    "cache_dir": _path,
+    "cache_dir": _path("directory"),
+    "baseline": _path("file"),
+    "per_file_ignores": _codes_by_pattern,
     "allow_dirty": _switch,
     "explain": _switch,
 }

@@ -128,5 +128,5 @@ def _check_kernel(
     found = []
     for item in check_as_it_stands(subject):
         said = diagnostic(original, item.code, item.node, item.message, located.key[0], item.severity)
-        found.append(replace(said, help=said.help + item.offer))
+        found.append(replace(said, help=item.advice(said.help)))
     return found, "expert" if subject.is_expert else "checked"

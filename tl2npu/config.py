@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from tl2npu.checked import CHECKS, ConfigError, key_of, keys, suggestion
 from tl2npu.files import Patterns, Rules
 from tl2npu.options import Options
+from tl2npu.results import FileResult, judged
+from tl2npu.source.ignore import Ignore
 from tl2npu.source.pyproject import load_pyproject
 from tl2npu.source.text import SourceError
 
@@ -23,6 +26,8 @@ class Settings:
 
     ``options`` bear on what is written, ``rules`` on which files are looked at; the rest is how a run is carried out.
     ``timeout``: seconds for each file, None: the default, 0: no limit. ``cache_dir``: None for the usual place.
+    ``baseline``: a file with findings that do not count. ``per_file_ignores``: patterns as in .gitignore, each with
+    codes of findings that are not reported there.
     ``file``: the pyproject.toml that was read, None if there is none with a table ``[tool.tl2npu]``. ``origins``: key
     -> where its value comes from, for those that are not defaults.
     """
@@ -35,6 +40,8 @@ class Settings:
     cache_dir: Path | None = None
     allow_dirty: bool = False
     explain: bool = False
+    baseline: Path | None = None
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
 
@@ -43,11 +50,30 @@ class Settings:
         found: dict[str, Any] = {}
         for name in CHECKS:
             owner = next(part for part in (self.options, self.rules, self) if name in _names(part))
-            value = getattr(owner, name)
+            given = getattr(owner, name)
+            if name in ("per_file_ignores", "operators"):
+                found[key_of(name)] = {k: list(item) if isinstance(item, tuple) else item for k, item in given}
+                continue
+            value = given
             value = value.lines if isinstance(value, Patterns) else value
             value = value.as_posix() if isinstance(value, Path) else value
             found[key_of(name)] = list(value) if isinstance(value, tuple) else value
         return found
+
+    def reported(self, result: FileResult) -> FileResult:
+        """A result without the findings that ``per_file_ignores`` leaves out."""
+        if not self.per_file_ignores or not result.diagnostics:
+            return result
+        base = Path.cwd() if self.file is None else self.file.parent.absolute()
+        path = Path(os.path.relpath(Path(result.path).absolute(), base)).as_posix()
+        codes = tuple(
+            code
+            for pattern, codes in self.per_file_ignores
+            if Ignore([pattern]).verdict(path, False)
+            for code in codes
+        )
+        kept = tuple(item for item in result.diagnostics if not item.code.startswith(codes)) if codes else None
+        return result if kept is None else judged(replace(result, diagnostics=kept))
 
 
 def load_options(start: Path, given: Mapping[str, Any]) -> Options:
@@ -77,7 +103,7 @@ def load_settings(start: Path, given: Mapping[str, Any]) -> Settings:
     for name in values:
         if name in ("include", "exclude"):
             values[name] = Patterns(values[name], base[name])
-        elif name == "cache_dir":
+        elif name in ("cache_dir", "baseline"):
             values[name] = base[name] / values[name]
     options = Options(**_taken(values, Options))
     rules = Rules(**_taken(values, Rules))

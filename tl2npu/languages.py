@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
-from tl2npu import migration
+from tl2npu import migration, own_operators
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult
 from tl2npu.source.triton_imports import is_triton
@@ -17,8 +18,24 @@ def migrate_source(
     options: Options,
     leave: Mapping[int, Sequence[Diagnostic]] = MappingProxyType({}),
     together: bool = False,
+    alone: Mapping[int, str] = MappingProxyType({}),
 ) -> FileResult:
     """Migrate every kernel of a text, in whatever language it is; parameters are those of ``migrate_text``."""
+
+    def plain(code: str, left: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
+        return _migrate(code, path, options, left, together, alone)
+
+    return own_operators.migrated(text, options.operators, leave, plain) if options.operators else plain(text, leave)
+
+
+def _migrate(
+    text: str,
+    path: str,
+    options: Options,
+    leave: Mapping[int, Sequence[Diagnostic]],
+    together: bool,
+    alone: Mapping[int, str],
+) -> FileResult:
     triton = is_triton(text.encode())
     if options.target == "tle-dsa":
         if not triton:
@@ -30,12 +47,17 @@ def migrate_source(
         from tl2npu.triton.result import migrate_triton
 
         return migrate_triton(text, path, options, leave)
+    if alone:
+        return migration.migrate_text(text, path, options, leave, together=together, alone=alone)
     return migration.migrate_text(text, path, options, leave, together=together)
 
 
 def check_source(text: str, path: str, options: Options) -> FileResult:
     """Check every kernel of a text; Triton kernels are named, nothing is wrong with them."""
-    result = migration.check_text(text, path, options)
+    plain, found = own_operators.written(text, options.operators)
+    result = migration.check_text(plain, path, options)
+    if found:
+        result = replace(result, old_text=text, new_text=text)
     if not is_triton(text.encode()):
         return result
     from tl2npu.triton.result import check_triton

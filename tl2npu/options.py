@@ -67,6 +67,7 @@ class Options:
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
     codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,
     ``verify_timeout`` the time in seconds that each kernel may take where kernels are executed, ``backend`` by what.
+    ``operators``: what own wrappers mean, as name and operator of TileLang (docs/own-operators.md).
     ``kernels``: only these, all others are left as they are; see :meth:`selects`. ``calls``: of factories, as text; a
     check judges these in place of those in the file.
     """
@@ -90,6 +91,7 @@ class Options:
     max_file_size: int = MAX_FILE_SIZE
     verify_timeout: float = VERIFY_TIMEOUT
     backend: Backend = field(default_factory=Backend)
+    operators: tuple[tuple[str, str], ...] = ()
     kernels: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
 

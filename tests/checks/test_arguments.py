@@ -7,7 +7,7 @@ import pytest
 from tests.kernel.test_scalar_types import kernel
 from tests.passes.gpu.stage import after
 from tl2npu.migration import check_text
-from tl2npu.options import Options
+from tl2npu.options import Backend, Options
 from tl2npu.passes.plain import arguments
 
 TILES = ["v = T.alloc_ub((64,), 'float32')", "w = T.alloc_ub((64,), 'float32')"]
@@ -120,3 +120,51 @@ def test_the_half_of_a_vector_core_has_a_known_size() -> None:
     for line in (f"T.copy(v[{half}], w[{half}])", f"T.copy(A[0, 0:32], v[{half}])", f"T.copy(v[{half}], C[0, 0:32])"):
         assert codes(line) == set()
     assert codes("T.copy(v[0:n], w[0:n])") == {"TL741"}
+
+
+CALLS = ["n << 2", "n & 1", "~n", "T.bitwise_and(n, 1)", "T.if_then_else(n > 1, 2, 3)", "T.cast(n << 2, 'int32')"]
+NUMBERS = ["n * 2", "n % 2", "(n << 2) + 1", "T.min(n << 1, 3)", "size << 2", "T.float32(n << 2)", "I[n, 0] + 1"]
+
+
+@pytest.mark.parametrize(("values", "told"), [(CALLS, {"TL744"}), (NUMBERS, set())])
+def test_a_call_is_taken_for_a_tile(values: list[str], told: set[str]) -> None:
+    """Behind a name, too: the compiler puts its value in its place."""
+    for value in values:
+        by_name = kernel(*TILES, f"g = {value}", "T.tile.add(i32, i32, g)", args="size=4")
+        assert codes("", kernel(*TILES, f"T.tile.add(i32, i32, {value})", args="size=4")) == told, value
+        assert codes("", by_name) == told, value
+
+
+def test_select_takes_no_element() -> None:
+    start = [*TILES, "m = T.alloc_ub((512,), 'uint8')", "T.tile.compare(m, t, 0.0, 'GT')", "f = t[1, 3]"]
+    for value, told in (("v[3]", ["TL790"]), ("f", []), ("1.0", []), ("v", ["TL790"])):
+        text = kernel(*start, f"T.tile.select(t, m, t, {value}, 'VSEL_TENSOR_SCALAR_MODE')")
+        found = check_text(text, "k.py", Options()).diagnostics
+        assert [d.code for d in found if d.code in ("TL790", "TL744", "TL745")] == told
+
+
+@pytest.mark.parametrize(
+    ("line", "ascendc", "pto"),
+    [
+        ("T.tile.add(v[:n], v[:n], w[:n])", False, True),
+        ("T.tile.fill(v[:n], 1.0)", False, True),
+        ("T.tile.exp(v[: size], w[: size])", False, False),
+        ("T.tile.exp(t[n, :], t[n, :])", False, False),
+        ("T.tile.sigmoid(v[:n], w[:n])", True, True),
+        ("T.reduce_max(t[:n, :], v[:n], dim=-1)", True, True),
+        ("T.tile.exp(t[:n, :], t[:n, :])", True, True),
+    ],
+)
+def test_parts_of_a_size_that_is_known_at_run_time_only(line: str, ascendc: bool, pto: bool) -> None:
+    """For pto, the compiler drops the size and works on the whole tile."""
+    text = kernel(*TILES, line, args="size=32")
+    for target, told in (("ascendc", ascendc), ("pto", pto)):
+        found = check_text(text, "k.py", Options(backend=Backend(target=target))).diagnostics
+        assert ("TL797" in {d.code for d in found}) == told
+
+
+def test_an_unused_vector_is_taken_for_a_matrix() -> None:
+    """"not enough values to unpack (expected 2, got 1)": an ``alloc_shared`` that nothing uses is in L1."""
+    for shape, told in (("(64,)", True), ("(64, 64)", False)):
+        text = kernel(*TILES, f"spare = T.alloc_shared({shape}, 'float32')")
+        assert ("TL866" in {d.code for d in check_text(text, "k.py", Options()).diagnostics}) == told

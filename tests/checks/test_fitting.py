@@ -172,7 +172,7 @@ def test_sizes_that_nobody_gives() -> None:
     params = 'A: T.Tensor((512, 512), "float32"), O: T.Tensor((512, 512), "float32")'
     found = findings(source(body, params=params, launch=ONE, args="rows"))
     assert [(finding.code, finding.message) for finding in found] == [
-        ("TL720", "no call in this file sets `rows`; with 128 each the tiles overflow UB, 64 each fits")
+        ("TL720", "no call in this file sets `rows`; with 128 each the tiles do not fit in UB; up to 64 fits")
     ]
     for args, tail in (("rows=64", ""), ("rows", "factory(64)")):
         assert findings(source(body, params=params, launch=ONE, args=args, tail=tail)) == []
@@ -183,9 +183,9 @@ def test_sizes_that_nobody_gives() -> None:
 @pytest.mark.parametrize(
     ("extent", "said"),
     [
-        ("T.min(cap, n)", "`n`; with 16384 each the tiles overflow UB, 8192 each fits"),
+        ("T.min(cap, n)", "`n`; with 16384 each the tiles do not fit in UB; up to 8192 fits"),
         ("T.min(n, cap // 2)", None),
-        ("T.max(cap, n)", "`n`; with 16 each the tiles overflow UB"),
+        ("T.max(cap, n)", "`n`; with 16 each the tiles do not fit in UB"),
         ("n", None),
     ],
 )
@@ -202,15 +202,15 @@ def test_sizes_with_a_largest_are_tried_up_to_it(extent: str, said: str | None) 
 @pytest.mark.parametrize(
     ("args", "call", "said"),
     [
-        ("N", "factory(x.shape[1])", "`N`; with `N` = 2048 the tiles overflow UB"),
+        ("N", "factory(x.shape[1])", "`N`; with `N` = 2048 the tiles do not fit in UB"),
         ("N, dtype", "factory(256, name_of(x.dtype))", None),
-        ("N, dtype", "factory(512, name_of(x.dtype))", "`dtype`; with `float32` the tiles overflow UB"),
-        ("N, dtype='float16'", "factory(512, dtype=str(x.dtype))", "`dtype`; with `float32` the tiles overflow UB"),
+        ("N, dtype", "factory(512, name_of(x.dtype))", "`dtype`; with `float32` the tiles do not fit in UB"),
+        ("N, dtype='float16'", "factory(512, dtype=str(x.dtype))", "`dtype`; with `float32` the tiles do not fit in"),
         ("N, dtype='float16'", "factory(512)", None),
         ("N, dtype", "factory(1024, 'float16' if x.dtype == half else 'bfloat16')", "`dtype`; with `float16` the"),
-        ("N, dtype='float16'", "factory(*x.shape)", "`N`; with `N` = 2048 the tiles overflow UB"),
-        ("N, dtype='float16'", "factory(256)\nfactory(**sizes)", "`N`; with `N` = 2048 the tiles overflow UB"),
-        ("N, dtype", "factory(256, 'float16')\npartial(factory, 512)", "`dtype`; with `float32` the tiles overflow UB"),
+        ("N, dtype='float16'", "factory(*x.shape)", "`N`; with `N` = 2048 the tiles do not fit in UB"),
+        ("N, dtype='float16'", "factory(256)\nfactory(**sizes)", "`N`; with `N` = 2048 the tiles do not fit in UB"),
+        ("N, dtype", "factory(256, 'float16')\npartial(factory, 512)", "`dtype`; with `float32` the tiles do not fit"),
     ],
 )
 def test_what_a_call_leaves_open(args: str, call: str, said: str | None) -> None:

@@ -78,9 +78,34 @@ def test_what_the_parser_reads(body: str) -> None:
 
 
 def test_the_chain_is_shown_as_it_is_read() -> None:
-    assert found("if 0 <= cid < 3:\n" + SCALED) == [
-        "the kernel parser reads `0 <= cid < 3` as `(0 <= cid) < 3`: write two comparisons with `and`"
-    ]
+    assert found("if 0 <= cid < 3:\n" + SCALED) == ["the kernel parser reads `0 <= cid < 3` as `(0 <= cid) < 3`"]
+
+
+HELP = [
+    ("if 0 <= cid < 3:\n" + SCALED, "joined by `and`"),
+    ("T.tile.mul(a, a, a[1])\n", "for each axis"),
+    ("z = (1, 2)\nT.tile.mul(a, a, z[cid])\n", "as a tensor"),
+    ("z = T.alloc_ub((64, cid), 'float32')\n" + OK, "that the factory knows"),
+    ("if not cid % 2:\n" + SCALED, "compare it with a number"),
+    ("for i in (1, 2):\n" + SCALED, "statements and operators"),
+    ("z = w + 1 if w is not None else 0\n" + OK, "a number in the factory"),
+    ("z = 1 if cid > 2 else 0\n" + OK, "T.if_then_else"),
+    ("if 1.0 >= cid // 8:\n" + SCALED, "T.cast"),
+    ("if T.And(cid > 2, True):\n" + SCALED, "`and`, `or` and `not`"),
+]
+
+
+@pytest.mark.parametrize(("body", "text"), HELP)
+def test_the_help_is_about_the_cause(body: str, text: str) -> None:
+    told = [f for f in findings(source(f"{TILES}{LOAD}{body}{STORE}", args=ARGS)) if f.code == "TL732"]
+    assert told
+    assert text in told[0].advice("")
+
+
+def test_a_comparison_is_no_assignment() -> None:
+    told = [f for f in findings(source(f"{TILES}{LOAD}z = 0\nz == cid\n{OK}{STORE}", args=ARGS)) if f.code == "TL739"]
+    assert [(f.message, f.weight) for f in told] == [("`z == cid` compares and has no effect", "warning")]
+    assert told[0].advice("") == "write `=` to give the name a value"
 
 
 def test_macros_are_parsed_too() -> None:
@@ -131,7 +156,7 @@ def test_the_verdict_of_the_compiler_is_ours(verdict: str, body: str) -> None:
     (located,) = file.located
     subject = Subject(located.read(), file, located, Options())
     found = [one for check in (front_end.check, signatures.check, gpu_names.check) for one in check(subject)]
-    assert bool(found) == (verdict != "accepted"), [one.message for one in found]
+    assert any(one.weight == "error" for one in found) == (verdict != "accepted"), [one.message for one in found]
 
 
 def test_a_name_is_forgotten_behind_a_macro_but_not_in_it() -> None:

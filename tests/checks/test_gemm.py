@@ -389,3 +389,28 @@ def test_wide_products_that_are_not_transposed(
     body = _body((f"T.gemm_v0(l, r, c, {flag}init=True)",), 64, 64, 64).replace("float16", dtype)
     given = {"params": PARAMS.replace("float16", dtype), "jit": "out_idx=[2]", "launch": CUBE, **settings}
     assert [code for code in warnings(body, **given) if code == "TL794"] == found
+
+
+@pytest.mark.parametrize(
+    ("operands", "acc", "found"),
+    [
+        ("int8", "int32", []),
+        ("bfloat16", "float32", []),
+        ("int8", "float32", ["TL899"]),
+        ("float16", "int32", ["TL899"]),
+        ("uint8", "int32", ["TL710"]),
+        ("int32", "int32", ["TL710"]),
+    ],
+)
+@pytest.mark.parametrize("mma", [False, True])
+def test_types_of_products(operands: str, acc: str, found: list[str], mma: bool) -> None:
+    """``Mmad`` of A2 and A3: the compiler takes any types, and writes C++ that has no such function."""
+    body = _body(("T.gemm_v0(l, r, c, init=True)",), 32, 32, 64, acc).replace('"float16"', f'"{operands}"')
+    if mma:
+        shapes = {"a": (32, 64), "b": (64, 32)}
+        parts = [f'{t} = T.alloc_L0{t.upper()}({shape}, "{operands}")' for t, shape in shapes.items()]
+        new = kernel(*parts, "T.copy(l, a)\nT.copy(r, b)\nT.mma(a, b, c, init=True)")
+        body = body.replace("T.gemm_v0(l, r, c, init=True)", new)
+    params = PARAMS.replace("float16", operands).replace("float32", acc)
+    told = errors(body, params=params, jit="out_idx=[2]", launch=CUBE)
+    assert [code for code in told if code in ("TL710", "TL899")] == found

@@ -117,6 +117,35 @@ def test_the_form_that_cost_goes_by(statement: str, form: str) -> None:
     assert [found.form for found in stores] == [form]
 
 
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        ("x[i] + 3", "scalar"),
+        ("x[i] * whole", "scalar"),
+        ("T.max(x[i], 0)", "scalar"),
+        ("x[i] << n", "scalar"),
+        ("x[i] + x[i] * 2", "scalar"),
+        ("x[i] * T.int16(2)", "vector"),
+        ("x[i] - T.cast(3, 'int16')", "vector"),
+        ("x[i] << 2", "vector"),
+        ("-x[i] + x[i]", "vector"),
+        ("~x[i] & x[i]", "vector"),
+        ("~(x[i] + x[i])", "scalar"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["int16", "uint8", "int32"])
+def test_numbers_beside_short_integers(value: str, form: str, dtype: str) -> None:
+    """A number of Python is an int32 beside integers: generated code at 95acbd7f, a kernel for each line."""
+    tile = f"x = T.alloc_ub((64,), '{dtype}')\n"
+    body = f"{tile}for i in T.Parallel(64):\n    x[i] = {value.replace('int16', dtype)}\n{REST}"
+    text = source(f"{TILES}{LOAD}{body}", params=FLOAT + ", n: T.int32", args="whole=4")
+    (found,) = parallel_stores(subject(text))
+    wide = dtype == "int32" and not value.startswith("~(")
+    assert found.form == ("vector" if wide else form)
+    slow = [f.message for f in findings(text) if f.code == "TL752"]
+    assert bool(slow) == (dtype == "int16" and form == "scalar" and "~" not in value)
+
+
 @pytest.mark.parametrize("statement", NARROW)
 def test_numbers_of_the_same_type(statement: str) -> None:
     assert of_halves(statement, "TL752") == of_halves(statement, "TL733", "    h[i] = T.exp(h[i])\n") == []

@@ -205,7 +205,7 @@ def test_names_for_several_devices_are_refused_by_name(run: Runs, name: str) -> 
     ("wrong", "said"),
     [
         ("tle.extract_tile(v, [2, 0], [8, 8])", r"there is no tile \[2, 0\] in a grid of 2 x 2 tiles"),
-        ("tle.extract_tile(v, [0, 0], [3, 8])", r"is no grid of tiles of shape \[3, 8\]"),
+        ("tle.extract_tile(v, [0, 0], [3, 8])", r"is not a grid of tiles of shape \[3, 8\]"),
         ("tle.dsa.add(ub, ub, half)", "tle.dsa.add: buffers of fp32 and fp16"),
         ("tle.dsa.copy(ub, half, [16])", "tle.dsa.copy: from fp32 to fp16"),
         ("tle.dsa.copy(ub, ub, [17])", r"the shape \[17\] is not inside of \[16\]"),

@@ -10,6 +10,7 @@ import pytest
 from tests.passes.gpu.stage import after
 from tests.passes.gpu.support import gpu_file, result_of
 from tests.passes.simulated import run
+from tl2npu.kernel.parser.scalar_types import holds
 from tl2npu.migration import check_text
 from tl2npu.options import Options
 from tl2npu.passes.plain import compared_types
@@ -105,6 +106,29 @@ def kernel(*lines: str, args: str = "") -> str:
     late = 'R: T.Tensor((rows, long), "float32")'
     start = f'    def main({params}, {late}, n: T.int32, C: T.Tensor((64, 64), "float32")):\n'
     return f"{head}{start}        with T.Kernel(1, threads=1, is_npu=True) as (cid):\n{inner}\n    return main\n"
+
+
+HALVES = [
+    ("x = H[0, 0] + H[0, 1]", True),
+    ("t[0, 0] = H[0, 0] * T.float16(2.0)", True),
+    ("x = -H[0, 0]", True),
+    ("g = H[0, 0]\nh = H[0, 1]\nt[0, 0] = g - h", True),
+    ("T.tile.mul(t, t, H[0, 0] * H[0, 1])", True),
+    ("x = H[0, 0] + 1.0", False),
+    ("x = H[0, 0] * A[0, 0]", False),
+    ("x = T.max(H[0, 0], H[0, 1])", False),
+    ("x = T.cast(H[0, 0], 'float32') - T.cast(H[0, 1], 'float32')", False),
+    ("h = T.alloc_ub((64, 64), 'float16')\nfor i, j in T.Parallel(64, 64):\n    h[i, j] = h[i, j] + h[i, j]", False),
+]
+
+
+@pytest.mark.parametrize(("lines", "refused"), HALVES)
+def test_two_halves_have_no_sum(lines: str, refused: bool) -> None:
+    """BiSheng: half precision operation is not allowed in aicore function. Beside a number they become float32."""
+    found = check_text(kernel(*lines.split("\n")), "k.py", Options()).diagnostics
+    told = [d.help for d in found if d.code == "TL710" and "float16 scalars" in d.message]
+    assert bool(told) is refused
+    assert all("T.cast" in text for text in told)
 
 
 def codes(*lines: str) -> list[str]:
@@ -290,3 +314,10 @@ def test_numbers_that_a_type_holds(conditions: list[str], told: list[str]) -> No
 def test_numbers_that_are_stored(lines: list[str], told: bool) -> None:
     """A fill gives C++ the number, where it is an infinity; an arm that no call takes is not there."""
     assert values_told(*lines) == ["TL786"] * told
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "held"), [("int", 3.0, True), ("uint8", -1.0, False), ("int", 2.0**31, False)]
+)
+def test_a_type_under_its_short_name_has_the_same_numbers(dtype: str, number: float, held: bool) -> None:
+    assert holds(dtype, number) is held

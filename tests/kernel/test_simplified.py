@@ -61,3 +61,45 @@ def test_what_is_a_copy_moves_whole_blocks(dtype: str) -> None:
     for value in ("r[i] - 1", "r[i] + s[i]", "r[i] * scale"):
         body = SHORT.format(dtype=dtype, text=f"s[i] = {value}")
         assert errors(body, launch=ONE, factory="scale = 2\n") == [], value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("T.max(q[i], r[i]) - r[i]", "T.max(q[i] - (r[i]), 0)"),
+        ("T.min(r[i], q[i]) - r[i]", "T.min(q[i] - (r[i]), 0)"),
+        ("r[i] - T.min(q[i], r[i])", "T.max(r[i] - (q[i]), 0)"),
+        ("r[i] - max(q[i], r[i])", "min(r[i] - (q[i]), 0)"),
+        ("(r[i] + 5) - T.min(q[i], r[i])", "T.max((r[i] + 5) - (q[i]), 5)"),
+        ("T.max(q[i], r[i]) - r[i] + 1", "T.max(0, q[i] - (r[i])) + 1"),
+        ("T.max(q[i], r[i]) - q[i] * 2", "T.max(q[i], r[i]) - q[i] * 2"),
+        ("T.max(q[i], r[i]) + r[i]", "T.max(q[i], r[i]) + r[i]"),
+    ],
+)
+def test_differences_with_a_maximum(text: str, expected: str) -> None:
+    """Of int32 and int64 only, in which TVM computes indices; a part of an expression has the number in front."""
+    assert code(simplified(cst.parse_expression(text), of_integers=True, of_indices=True)) == expected
+    assert code(simplified(cst.parse_expression(text), of_integers=True)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "told"),
+    [
+        ("r[i] - T.min(s[i], r[i])", "int32", ["TL896"]),
+        ("T.max(s[i], r[i]) - s[i]", "int32", ["TL896"]),
+        ("T.max(s[i], r[i]) - s[i] + 1", "int32", []),
+        ("T.max(s[i], r[i]) - s[i]", "int16", []),
+        ("T.max(s[i], r[i]) - s[i]", "float32", []),
+        ("s[i] >> r[i]", "int32", ["TL896"]),
+        ("s[i] << (r[i] + r[i])", "int16", ["TL896"]),
+        ("s[i] << 2", "int32", []),
+        ("T.max(s[i], 3)", "int16", []),
+        ("~(s[i] + r[i])", "int32", []),
+        ("~s[i]", "int16", []),
+        ("~s[i]", "int32", ["TL710"]),
+    ],
+)
+def test_what_the_compiler_dies_of(value: str, dtype: str, told: list[str]) -> None:
+    """95acbd7f, a kernel for each line; a number beside 16 bits, and a sum in ``~``, make loops over the elements."""
+    body = SHORT.replace("(12", "(64").format(dtype=dtype, text=f"s[i] = {value}")
+    assert errors(body, launch=ONE) == told

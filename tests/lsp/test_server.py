@@ -13,6 +13,7 @@ import pytest
 from tests.lsp.client import ROOT, Client
 from tests.lsp.test_edits import applied
 from tests.lsp.test_look import DONE, GEMM, two
+from tl2npu.extras import pip_command
 from tl2npu.lsp.edits import Edit, Position
 from tl2npu.lsp.look import View, look, migrate_one
 from tl2npu.migration import migrate_text
@@ -161,7 +162,7 @@ def test_without_the_extra(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, "lsp"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "tl2npu lsp needs " in done.stderr
-    assert "pip install 'tl2npu[lsp]'" in done.stderr
+    assert pip_command("lsp") in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -266,3 +266,37 @@ def test_one_line_on_the_kernels_that_were_evaluated() -> None:
     assert "\x1b" not in line
     plain = text([FileResult("k.py", "old", "new", kernels=(kernel("a", 1),))], WRITTEN)
     assert "checked" not in plain
+
+
+def refused_for(*errors: tuple[str, str, str]) -> FileResult:
+    """A kernel with errors: code, message, help."""
+    found = [Diagnostic(code, "x", "error", 1, message, help, kernel="f") for code, message, help in errors]
+    return FileResult("k.py", kernels=(kernel("f", 1, "refused"),), diagnostics=tuple(found))
+
+
+EIGHT = ("TL191", "the NPU has no counterpart for this element type: T.float8_e4m3fn", "")
+FOUR = ("TL191", "the NPU has no counterpart for this element type: T.float4_e2m1fn, T.float8_e4m3fn", "")
+LARGE = ("TL801", "UB holds 196352 bytes", "use blk_m=32; `tl2npu migrate --unsafe` writes the tiles that fit")
+TUNED = ("TL514", "`BLOCK` is not written out", "")
+OTHER = ("TL184", "threads", "")
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            [refused_for(EIGHT), refused_for(EIGHT, EIGHT), refused_for(LARGE)],
+            "up to 2 with `--fp8 float16`, up to 1 with `--unsafe`",
+        ),
+        ([refused_for(TUNED)], "up to 1 with `--tuned NAME=VALUE`"),
+        ([refused_for(EIGHT, OTHER)], None),
+        ([refused_for(EIGHT, LARGE)], None),  # takes two of them
+        ([refused_for(FOUR)], None),
+        ([refused_for(OTHER)], None),
+    ],
+)
+def test_what_an_option_may_still_do(files: list[FileResult], said: str | None) -> None:
+    lines = text(files).split("\n")
+    found = [line for line in lines if line.startswith("more kernels may migrate: ")]
+    assert found == ([] if said is None else [f"more kernels may migrate: {said}"])
+    assert not any("may migrate" in line for line in text(files, replace(RUN, task="check")).split("\n"))

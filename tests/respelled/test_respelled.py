@@ -52,7 +52,9 @@ def test_another_spelling_is_the_same_kernel(case: Case, name: str, tmp_path: Pa
         assert found != expected, name
     else:
         assert found == expected, name
-    if result.changed and not case.name.startswith("refused/") and not is_same(result.new_text or "", case.after):
+    if any(not kernel.checked or not kernel.checked.equal for kernel in result.kernels) and (
+        result.changed and not case.name.startswith("refused/") and not is_same(result.new_text or "", case.after)
+    ):
         ran = run_both(dataclasses.replace(case, before=text), result.new_text or "")
         assert ran.ok, (name, [(d.code, d.message) for d in ran.diagnostics])
 

@@ -277,9 +277,9 @@ def test_the_language_of_a_single_cell() -> None:
     [
         ("{", "line 1: not a notebook: invalid JSON: Expecting property name enclosed in double quotes"),
         ("", "line 1: not a notebook: invalid JSON: Expecting value"),
-        ("[]", "not a notebook: the JSON is no object"),
+        ("[]", "not a notebook: the JSON is not an object"),
         ("{}", "not a notebook: no list of cells"),
-        ('{"cells": [3], "nbformat": 4}', "not a notebook: cell 1 is no object"),
+        ('{"cells": [3], "nbformat": 4}', "not a notebook: cell 1 is not an object"),
         ('{"cells": [{"cell_type": "code", "source": 3}]}', "not a notebook: the source of cell 1 is neither"),
         ('{"cells": [{"cell_type": "code", "source": "\\ud800"}]}', "cell 1 has a character that no text has"),
         ('{"nbformat": 3, "worksheets": []}', "a notebook of format 3: save it in format 4 first"),

@@ -59,6 +59,12 @@ def codes(text: str, device: str = "A2", without: tuple[str, ...] = ("TL501", "T
         ("v = where(i < n, 0.0, tl.load(x_ptr + i) * 2.0)", ["TL772"]),
         ("v = tl.where(i < n, tl.load(x_ptr + i, mask=i < n, other=0.0), 0.0)", []),
         ("v = tl.where(i < n, tl.load(x_ptr + i, i < n), 0.0)", []),
+        ("v = tl.where(i == 0, 0, tl.load(x_ptr + i - 1, i < n))", ["TL772"]),
+        ("v = tl.where(i > 0, tl.load(x_ptr + (i - 1), mask=i < n), 0)", ["TL772"]),
+        ("v = tl.where(i == 0, 0, tl.load(x_ptr + i - 1, mask=(i < n) & (i > 0)))", ["TL771"]),
+        ("v = tl.where(i == 0, 0, tl.load(x_ptr + tl.maximum(i - 1, 0), i < n))", []),
+        ("v = tl.where(i == 0, 0, tl.load(x_ptr + i, i < n))", []),
+        ("v = tl.where(i == n, 0, tl.load(x_ptr + i + 1, i < n))", []),
         ("v = tl.where(flag != 0, i // flag, 0)", ["TL772"]),
         ("v = tl.where(flag > 0, i % flag, 0)", ["TL772"]),
         ("v = tl.where(flag != 0, i / flag, 0)", []),  # of floats: infinity, which is not chosen

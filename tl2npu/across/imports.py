@@ -33,7 +33,7 @@ from tl2npu.source.tree import children
 _HOLDERS = (ast.Dict, ast.Call)
 
 
-def own_roots(index: Index) -> dict[str, cst.CSTNode]:
+def own_roots(index: Index, text: str) -> dict[str, cst.CSTNode]:
     """The statements of the module that bind a name of which ``name.part`` or ``name["part"]`` is read, by name."""
     candidates: set[str] = set()
     for statement in index.python.body:
@@ -43,14 +43,7 @@ def own_roots(index: Index) -> dict[str, cst.CSTNode]:
             candidates |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
         elif isinstance(statement, ast.AnnAssign) and isinstance(statement.value, _HOLDERS):
             candidates |= {statement.target.id} if isinstance(statement.target, ast.Name) else set()
-    if not candidates:
-        return {}
-    read = {
-        node.value.id
-        for node in ast.walk(index.python)
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.value, ast.Name)
-    }
-    wanted = candidates & read
+    wanted = {name for name in candidates if re.search(rf"\b{name}\s*[.\[]", text)}
     found: dict[str, cst.CSTNode] = {}
     for line in index.module.body if wanted else ():
         if isinstance(line, cst.ClassDef):
@@ -113,7 +106,7 @@ class Imports:
         self._inner: list[tuple[str, str, str | None, cst.CSTNode]] = []
         self._stars: list[cst.CSTNode] = []
         self._leads_inside = False
-        self._own = own_roots(index)
+        self._own = own_roots(index, text)
         self._uses: dict[str, Use] = {}  # by name, the first
         for statement in index.statements:
             if isinstance(statement, (cst.Import, cst.ImportFrom)):

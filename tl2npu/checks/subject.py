@@ -58,7 +58,8 @@ class Finding:
 
     ``as_it_stands``: the severity in a kernel that is judged as somebody wrote it, where it differs.
     ``repair``: expressions with the text that should stand in their place, an unsafe edit; None removes an element.
-    ``by``: the check that says so. ``lacks``: what an edit can give a kernel whose rows cannot be split.
+    ``help``: what to do, where that depends on the cause; else the rule's. ``by``: the check that says so.
+    ``lacks``: what an edit can give a kernel whose rows cannot be split.
     """
 
     code: str
@@ -67,6 +68,7 @@ class Finding:
     severity: Severity | None = None
     repair: tuple[tuple[cst.CSTNode, str | None], ...] = ()
     as_it_stands: Severity | None = None
+    help: str = ""
     by: Check | None = None
     lacks: Literal["", "axes", "even rows"] = ""
 
@@ -75,10 +77,9 @@ class Finding:
         """Its severity, or that of its code."""
         return self.severity or CODES[self.code].severity
 
-    @property
-    def offer(self) -> str:
-        """What a help adds where there is a repair."""
-        return "; `tl2npu migrate --unsafe` writes the tiles that fit" if self.repair else ""
+    def advice(self, remedy: str) -> str:
+        """The help of a diagnostic: its own or the rule's, and whether ``migrate`` can do it."""
+        return (self.help or remedy) + ("; `tl2npu migrate --unsafe` writes the tiles that fit" if self.repair else "")
 
 
 @dataclass(frozen=True, eq=False)

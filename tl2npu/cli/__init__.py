@@ -87,7 +87,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tl2npu")
 def cli() -> None:
-    """Migrate TileLang and Triton kernels to TileLang-Ascend's Developer mode."""
+    """Check, run and migrate TileLang and Triton kernels for Ascend NPUs."""
 
 
 def main() -> None:

@@ -11,12 +11,12 @@ from tl2npu.cli.files import cache_place, settings_of
 
 @click.group()
 def cache() -> None:
-    """The remembered results of earlier runs."""
+    """Manage the result cache."""
 
 
 @cache.command("dir")
 def directory() -> None:
-    """Print where the cache of the working directory lies."""
+    """Print the cache directory of the working directory."""
     place = _place()
     if place is None:
         raise click.UsageError("no project here: a cache needs a pyproject.toml, a git repository or cache-dir")

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from tl2npu.options import CodeGenerator
 
 
-@click.command(cls=Grouped, short_help="Say what is wrong with kernels for an NPU.")
+@click.command(cls=Grouped, short_help="Report what the compiler rejects or the device computes wrongly.")
 @PATHS
 @click.option(
     "--target",
     "generator",
     type=click.Choice(["ascendc", "pto"]),
-    help="Judge for this code generator.  [default: as the kernel says]",
+    help="Check for this code generator.  [default: as the kernel says]",
 )
 @click.option(
     "--compare",
     metavar="DEVICES",
-    help="Instead say what differs between devices, kernel by kernel: A2,A3,A5. Text or JSON.",
+    help="Compare devices instead, kernel by kernel: A2,A3,A5. Text or JSON.",
 )
 @common_options
 @report_options
@@ -43,7 +43,7 @@ def check(
     compare: str | None,
     **settings: Any,
 ) -> None:
-    """Say what is wrong with the kernels for an NPU in PATHS, in Developer or Expert mode; nothing is changed.
+    """Check the kernels for an NPU in PATHS, in Developer or Expert mode. No file is changed.
 
     Exit codes: 0 clean, 1 errors found (--compare: something differs), 2 a file or an option could not be used.
     """

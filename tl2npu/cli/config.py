@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tl2npu.config import Settings
 
 
-@click.command(short_help="Show the settings that hold, and where from.")
+@click.command(short_help="Show the effective settings and their sources.")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--validate", is_flag=True, help="Only say everything that is wrong with the configuration.")
+@click.option("--validate", is_flag=True, help="Only list what is wrong with the configuration.")
 @STYLE
 def config(paths: tuple[Path, ...], validate: bool, style: str) -> None:
-    """Show the settings that hold for PATHS (default: the working directory), and where each comes from.
+    """Show the effective settings for PATHS (default: the working directory) and their sources.
 
     Exit codes: 0 valid, 2 not.
     """
@@ -34,8 +34,14 @@ def config(paths: tuple[Path, ...], validate: bool, style: str) -> None:
     click.echo("# no pyproject.toml with a table [tool.tl2npu]" if settings.file is None else f"# {settings.file}")
     click.echo("[tool.tl2npu]")
     for key, value in settings.values().items():
-        line = f"{key} = {json.dumps(value)}" if value is not None else f"# {key} is not set"
+        line = f"{key} = {_toml(value)}" if value is not None else f"# {key} is not set"
         click.echo(line if key in settings.origins else f"{line}  # default" if value is not None else line)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items()) + " }"
+    return json.dumps(value)
 
 
 def _object(settings: Settings) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import click
 from tl2npu.cli.options import CALLS, KERNEL, SIZE, STYLE
 
 
-@click.command(short_help="Estimate the time of kernels, old and new, pipe by pipe.")
+@click.command(short_help="Estimate the run time of kernels, old and new, pipe by pipe.")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @CALLS
 @SIZE
@@ -29,10 +29,10 @@ def cost(
 ) -> None:
     """Estimate what the kernels in PATHS cost on an NPU, as they stand and as tl2npu would write them.
 
-    Of directories, the files that have kernels are shown.
+    In directories, files without kernels are skipped. The output has the cycles of each pipe for one block, the pipe
+    that limits it, and how full the memories are. It is a model, not a measurement: see docs/cost.md.
 
-    Cycles of each pipe for one block, what bounds it, how full the memories are. A model, not a measurement:
-    `docs/cost.md` says what it agrees with, and what it leaves out. Exit codes: 0, 2 a file could not be used.
+    Exit codes: 0 done, 2 a file or an option could not be used.
     """
     from tl2npu.cost.estimate import NoRates
     from tl2npu.costing import sides

@@ -8,11 +8,11 @@ from typing import BinaryIO
 import click
 
 
-@click.command("explain-log", short_help="Say what the errors in a log mean.")
+@click.command("explain-log", short_help="Explain the errors in a log.")
 @click.argument("log", metavar="FILE", type=click.File("rb"))
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="Text or one JSON object.")
 def explain_log(log: BinaryIO, style: str) -> None:
-    """Say what the errors in a log mean: FILE, or - for standard input.
+    """Explain the errors in a log: FILE, or - for standard input.
 
     Known are messages of TileLang-Ascend, BiSheng, triton-ascend, torch_npu, CANN's runtime (plog) and msSanitizer.
     Causes come first, then symptoms, fallout of earlier faults, and envelopes.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tl2npu.config import Settings
     from tl2npu.project import Outcome, Task
     from tl2npu.project.cache import Cache
+    from tl2npu.report.baseline import Baseline
     from tl2npu.report.model import Entry
     from tl2npu.results import FileResult, Skipped
     from tl2npu.sinks import Sink
@@ -29,6 +30,7 @@ class Request:
     """Which files, and how: what is the same for every command.
 
     ``name`` is that of standard input. ``progress``: a bar may be shown where standard error is a terminal.
+    ``write_baseline``: where what is found goes. ``exit_zero``: findings do not count.
     """
 
     paths: tuple[Path, ...]
@@ -37,6 +39,8 @@ class Request:
     shard: tuple[int, int] | None = None
     progress: bool = True
     debug: bool = False
+    write_baseline: Path | None = None
+    exit_zero: bool = False
 
     @property
     def is_stdin(self) -> bool:
@@ -59,9 +63,12 @@ def request(
         raise click.UsageError("standard input does not go with --shard")
     places = [stdin_filename or Path.cwd()] if STDIN in paths else list(paths)
     kernels = given.pop("kernels")
+    write_baseline, exit_zero = given.pop("write_baseline"), given.pop("exit_zero")
+    if write_baseline is not None and given["baseline"] is not None:
+        raise click.UsageError("--write-baseline writes everything: it does not go with --baseline")
     settings = settings_of(places, given)
     settings = replace(settings, options=replace(settings.options, kernels=kernels))
-    return Request(paths, settings, stdin_filename, _shard(shard), not quiet, debug)
+    return Request(paths, settings, stdin_filename, _shard(shard), not quiet, debug, write_baseline, exit_zero)
 
 
 def settings_of(places: list[Path], given: dict[str, Any]) -> Settings:
@@ -92,6 +99,7 @@ def run_files(
 
     entries: list[Entry] = []
     skipped: list[Skipped] = []
+    baseline = _baseline(asked)
     code = 0
     changed = 0
     try:
@@ -101,8 +109,12 @@ def run_files(
                     skipped.append(item)
                 else:
                     changed += item.changed
-                    code = max(code, exit_code(item, task, would_change_counts))
-                    entries.append(condense(item))
+                    shown = asked.settings.reported(item)
+                    entry = condense(shown)
+                    if baseline is not None:
+                        shown, entry = baseline.without_known(shown, entry)
+                    code = max(code, exit_code(shown, task, would_change_counts))
+                    entries.append(entry)
     except KeyboardInterrupt:
         click.echo(f"tl2npu: interrupted after {len(entries)} files, {changed} of them changed", err=True)
         sys.exit(INTERRUPTED)
@@ -110,7 +122,38 @@ def run_files(
         if not any(names(wanted, entry.path, kernel.name) for entry in entries for kernel in entry.kernels):
             click.echo(f"tl2npu: no kernel is called {wanted!r}{_close(wanted, entries)}", err=True)
             code = 2
+    if baseline is not None:
+        _told(baseline, asked)
+    if code == 1 and (asked.exit_zero or asked.write_baseline is not None):
+        code = 0
     return Finished(tuple(entries), tuple(skipped)), code
+
+
+def _baseline(asked: Request) -> Baseline | None:
+    """What is known already; one that cannot be read is a usage error."""
+    from tl2npu.report.baseline import Baseline
+    from tl2npu.report.model import ReportError
+
+    if asked.write_baseline is not None:
+        return Baseline(asked.write_baseline)
+    if asked.settings.baseline is None:
+        return None
+    try:
+        return Baseline.read(asked.settings.baseline)
+    except ReportError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _told(baseline: Baseline, asked: Request) -> None:
+    if asked.write_baseline is None:
+        click.echo(f"tl2npu: {baseline.told()}", err=True)
+        return
+    from tl2npu.source.inplace import WriteError, write_file
+
+    try:
+        write_file(asked.write_baseline, baseline.written().encode("utf-8", "backslashreplace"))
+    except WriteError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _close(wanted: str, entries: list[Entry]) -> str:

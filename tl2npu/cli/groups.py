@@ -13,7 +13,7 @@ GROUPS = {
     "Inputs": "calls case seed inputs symbols shrink script_args reference",
     "Comparison": "rtol atol standard golden check_new",
     "Files": "stdin_filename kernels include exclude force_exclude shard jobs timeout cache cache_dir",
-    "Reports": "select ignore style report color summary quiet table debug help",
+    "Reports": "select ignore baseline write_baseline exit_zero style report color summary quiet table debug help",
 }
 """Title -> names of parameters, in the order of the help."""
 

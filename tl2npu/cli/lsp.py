@@ -13,11 +13,13 @@ import click
 def lsp(stdio: bool) -> None:
     """Serve an editor: diagnostics while typing, code actions to migrate a kernel, pages of rules.
 
-    It needs the extra `lsp`: pip install 'tl2npu[lsp]'.
+    It needs the extra `lsp`.
     """
     missing = [name for name in ("pygls", "lsprotocol") if find_spec(name) is None]
     if missing:
-        click.echo(f"tl2npu lsp needs {' and '.join(missing)}: pip install 'tl2npu[lsp]'", err=True)
+        from tl2npu.extras import pip_command
+
+        click.echo(f"tl2npu lsp needs {' and '.join(missing)}: {pip_command('lsp')}", err=True)
         sys.exit(2)
     from tl2npu.lsp.server import serve
 

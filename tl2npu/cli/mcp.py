@@ -20,11 +20,12 @@ import click
 def mcp(root: Path) -> None:
     """Serve a coding agent on the standard streams: the tools migrate, check, verify and explain.
 
-    Nothing writes files. The tool verify EXECUTES the files that it is given. It needs the extra `mcp`: pip install
-    'tl2npu[mcp]'.
+    Nothing writes files. The tool verify EXECUTES the files that it is given. It needs the extra `mcp`.
     """
     if find_spec("mcp") is None:
-        click.echo("tl2npu mcp needs mcp: pip install 'tl2npu[mcp]'", err=True)
+        from tl2npu.extras import pip_command
+
+        click.echo(f"tl2npu mcp needs mcp: {pip_command('mcp')}", err=True)
         sys.exit(2)
     from tl2npu.verify.threads import one_thread
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tl2npu.sinks import Sink
 
 
-@click.command(cls=Grouped, short_help="Rewrite the kernels in files and directories.")
+@click.command(cls=Grouped, short_help="Rewrite kernels to Developer mode, in files and directories.")
 @PATHS
 @click.option("--diff", is_flag=True, help="Print a patch for `git apply`; change no file.")
 @click.option("--check", is_flag=True, help="Change no file; exit 1 if one would change.")
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--fp8",
     type=click.Choice(["refuse", "float16"]),
-    help="Kernels with 8-bit floats: refuse them, or write float16 in place of fp8.  [default: refuse]",
+    help="Kernels with 8-bit floats: refuse them, or use float16 instead.  [default: refuse]",
 )
 @click.option(
     "--pass-config-policy",
@@ -60,12 +60,14 @@ if TYPE_CHECKING:
     "--fixed-core",
     is_flag=True,
     default=None,
-    help="GPU kernels with more blocks than cores: one block per core, with a loop over its tasks.",
+    help="GPU kernels with more blocks than cores: start one block per core, which loops over its tasks.",
 )
 @click.option(
     "--keep-expert", is_flag=True, default=None, help="Leave kernels with hand-written mma pipelines as they are."
 )
-@click.option("--unsafe", is_flag=True, default=None, help="Also write smaller tiles where those asked for do not fit.")
+@click.option(
+    "--unsafe", is_flag=True, default=None, help="Also write smaller tiles where the requested ones do not fit."
+)
 @click.option(
     "--self-check/--no-self-check",
     default=None,
@@ -75,17 +77,15 @@ if TYPE_CHECKING:
     "--partial",
     is_flag=True,
     default=None,
-    help="Put a TODO comment above each statement that a kernel was refused for.",
+    help="Add a TODO comment above each statement that a kernel was refused for.",
 )
 @click.option("--explain", is_flag=True, default=None, help="List every change with its reason.")
 @click.option("--allow-dirty", is_flag=True, default=None, help="Also rewrite files with uncommitted changes.")
-@click.option(
-    "--verify", is_flag=True, help="EXECUTE each file, old and migrated, and take back the kernels that fail."
-)
+@click.option("--verify", is_flag=True, help="EXECUTE each file, old and migrated, and revert the kernels that differ.")
 @click.option("--verify-timeout", type=float, metavar="SECONDS", help="CPU time of each kernel.  [default: 120]")
 @backend_options
-@click.option("--print-after", metavar="PASS", multiple=True, help="Show the kernel behind a pass.")
-@click.option("--print-all", is_flag=True, help="Show the kernel behind every pass.")
+@click.option("--print-after", metavar="PASS", multiple=True, help="Print the kernel after this pass.")
+@click.option("--print-all", is_flag=True, help="Print the kernel after every pass.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file is saved.")
 @common_options
 @report_options

@@ -27,7 +27,11 @@ KERNEL = click.option(
     "--kernel", "kernels", multiple=True, metavar="NAME", help="Only this kernel, also FILE::NAME. Repeatable."
 )
 CALLS = click.option(
-    "--args", "calls", multiple=True, metavar="CALL", help="This call: 'matmul(M=256, N=256, block=64)'. Repeatable."
+    "--args",
+    "calls",
+    multiple=True,
+    metavar="CALL",
+    help="Use this call: 'matmul(M=256, N=256, block=64)'. Repeatable.",
 )
 SIZE = click.option(
     "--size", "--symbol", "symbols", multiple=True, metavar="NAME=N", help="The value of a symbolic size. Repeatable."
@@ -59,18 +63,35 @@ def common_options(command: Any) -> Any:
             click.option("--select", multiple=True, metavar="CODES", help="Report only these diagnostics."),
             click.option("--ignore", multiple=True, metavar="CODES", help="Do not report these diagnostics."),
             click.option(
+                "--baseline",
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                help="Report only findings that are not in FILE.",
+            ),
+            click.option(
+                "--write-baseline",
+                type=click.Path(path_type=Path, dir_okay=False),
+                metavar="FILE",
+                help="Write all findings to FILE, for --baseline; exit 0.",
+            ),
+            click.option("--exit-zero", is_flag=True, help="Exit 0 even if there are findings."),
+            click.option(
                 "--include",
                 multiple=True,
                 metavar="PATTERN",
-                help="Which files of directories.  [default: *.py, *.ipynb]",
+                help="Files to read in directories.  [default: *.py, *.ipynb]",
             ),
-            click.option("--exclude", multiple=True, metavar="PATTERN", help="Skip these files of directories."),
-            click.option("--force-exclude", is_flag=True, default=None, help="Skip them even if they are named."),
+            click.option("--exclude", multiple=True, metavar="PATTERN", help="Files to skip in directories."),
+            click.option(
+                "--force-exclude", is_flag=True, default=None, help="Skip them even if named on the command line."
+            ),
             click.option("--shard", metavar="I/N", help="Process only the I-th of N equal parts of the files."),
-            click.option("-j", "--jobs", type=click.IntRange(min=0), help="Processes.  [default: automatic]"),
+            click.option("-j", "--jobs", type=click.IntRange(min=0), help="Number of processes.  [default: automatic]"),
             click.option("--timeout", type=float, metavar="SECONDS", help="CPU time for each file.  [default: 600]"),
-            click.option("--cache/--no-cache", default=None, help="Cache results in .tl2npu_cache.  [default: on]"),
-            click.option("--cache-dir", type=click.Path(path_type=Path), help="Cache them there instead."),
+            click.option("--cache/--no-cache", default=None, help="Reuse the results of earlier runs.  [default: on]"),
+            click.option(
+                "--cache-dir", type=click.Path(path_type=Path), help="The cache directory.  [default: .tl2npu_cache]"
+            ),
             click.option("--debug", is_flag=True, help="Show the traceback of an internal error."),
         ]
     ):
@@ -111,7 +132,7 @@ def backend_options(command: Any) -> Any:
                 "--max-elements",
                 type=click.IntRange(min=1),
                 metavar="N",
-                help="Of a launch with --backend camodel, which is slow.  [default: 262144]",
+                help="Skip launches with more elements; camodel is slow.  [default: 262144]",
             ),
         ]
     ):

@@ -26,7 +26,7 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg]  # no generic in older 
         shift = _UNITS.get(text[-1:], 0)
         digits = text[:-1] if shift else text
         if not digits.isdecimal() or not int(digits):
-            self.fail(f"{value!r} is no size, such as 256M", param, ctx)
+            self.fail(f"{value!r} is not a size, such as 256M", param, ctx)
         return int(digits) << shift
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tl2npu.cli.output import FORMATS, Wanted, write_file, write_report
+from tl2npu.cli.output import FORMATS, Wanted, say, write_file, write_report
 
 if TYPE_CHECKING:
     from tl2npu.report.model import Report
@@ -26,7 +26,7 @@ _COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]),
 
 @click.group()
 def report() -> None:
-    """Join JSON reports, or show them in another format."""
+    """Join or compare JSON reports, or show them in another format."""
 
 
 @report.command()
@@ -69,6 +69,31 @@ def merge(reports: tuple[Path, ...], style: str | None, output: Path | None, col
 def render(file: Path, style: str | None, output: Path | None, color: str) -> None:
     """Show a JSON report in another format; `-` is standard input."""
     _write(_load(file), style, output, color, "text")
+
+
+@report.command()
+@click.argument("old", type=_SOURCE)
+@click.argument("new", type=_SOURCE)
+def compare(old: Path, new: Path) -> None:
+    """Compare an earlier JSON report of a repository with a later one: counts, and kernels with another outcome.
+
+    Exit codes: 0 no kernel got worse, 1 one that was ready for an NPU is not any more, 2 a report could not be used.
+    """
+    from tl2npu.report.progress import compared
+
+    text, worse = compared(_load(old), _load(new))
+    click.echo(text, nl=False)
+    sys.exit(int(worse))
+
+
+@report.command()
+@click.argument("file", metavar="REPORT", type=_SOURCE)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file: .svg, or .json.")
+def badge(file: Path, output: Path | None) -> None:
+    """Draw a badge of a JSON report: how many kernels are ready for an NPU."""
+    from tl2npu.report.progress import badge as drawn
+
+    say(drawn(_load(file), svg=output is None or output.suffix != ".json"), output, False)
 
 
 @report.command()

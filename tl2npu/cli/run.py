@@ -25,14 +25,14 @@ from tl2npu.cli.output import say
     type=click.Choice(["actual", "ideal"]),
     default="actual",
     show_default=True,
-    help="Developer mode as the compiler reads it, or as its author means it.",
+    help="Developer mode by the rules of the compiler, or as written.",
 )
 @click.option(
     "--hazards",
     type=click.Choice(["off", "warn", "fatal"]),
     default="warn",
     show_default=True,
-    help="Look for races, reads of unwritten memory, flags that do not pair.",
+    help="Report races, reads of unwritten memory, and flags that do not pair.",
 )
 @DEVICE
 @STYLE

@@ -24,24 +24,29 @@ from tl2npu.cli.output import say, wants_color, width_of
     "--case", type=click.Path(path_type=Path, dir_okay=False), help="Run `factory` and `args` of a TOML file."
 )
 @KERNEL
-@click.option("--seed", type=int, default=0, show_default=True, help="Draws the inputs of calls.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random inputs of calls.")
 @click.option(
-    "--input", "inputs", multiple=True, metavar="NAME=EXPR", help="A tensor: an expression of np, rng, shape."
+    "--input", "inputs", multiple=True, metavar="NAME=EXPR", help="Values of a tensor: an expression of np, rng, shape."
 )
 @SIZE
-@click.option("--shrink", is_flag=True, help="Make the extents of calls smaller; several tiles remain.")
+@click.option("--shrink", is_flag=True, help="Use smaller sizes than the call; several tiles remain.")
 @click.option("--script-args", metavar="TEXT", help="Arguments of the scripts, as a shell would split them.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="CPU time for each kernel.  [default: 120]")
 @click.option("--rtol", type=float, help="Relative tolerance.  [default: by element type]")
 @click.option("--atol", type=float, help="Absolute tolerance.  [default: by magnitude]")
-@click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Of the migration, where there is no NEW.")
-@click.option("--fixed-core", is_flag=True, default=None, help="Of the migration.")
-@click.option("--rows-per-block", type=click.IntRange(min=1), metavar="N", help="Of the migration.")
 @click.option(
-    "--fp8", type=click.Choice(["refuse", "float16"]), help="Of the migration: float16 also stands for fp8 in NEW."
+    "--threads", type=click.Choice(["auto", "1", "2"]), help="For the migration, without NEW: vector cores per tile."
+)
+@click.option("--fixed-core", is_flag=True, default=None, help="For the migration, as in `migrate`.")
+@click.option("--rows-per-block", type=click.IntRange(min=1), metavar="N", help="For the migration, as in `migrate`.")
+@click.option(
+    "--fp8", type=click.Choice(["refuse", "float16"]), help="For the migration; float16 also stands for fp8 in NEW."
 )
 @click.option(
-    "--to", "target", type=click.Choice(["ascendc", "npuir", "tle-dsa"]), help="Of the migration: what it writes."
+    "--to",
+    "target",
+    type=click.Choice(["ascendc", "npuir", "tle-dsa"]),
+    help="For the migration: the language to write.",
 )
 @click.option(
     "--arithmetic",
@@ -67,7 +72,7 @@ from tl2npu.cli.output import say, wants_color, width_of
     type=click.Choice(["tl2npu", "cann-mixed", "cann-mere", "msprobe"]),
     default="tl2npu",
     show_default=True,
-    help="What counts as right.",
+    help="The criteria for agreement.",
 )
 @click.option(
     "--tuned",
@@ -76,7 +81,12 @@ from tl2npu.cli.output import say, wants_color, width_of
     help="A constant of Triton kernels that `autotune` chooses, where its configurations are not written out; several.",
 )
 @click.option("--golden", type=click.Choice(["fp64"]), help="Measure old and new against OLD in float64.")
-@click.option("--csv", "table", type=click.Path(path_type=Path, dir_okay=False), help="Write figures, as msprobe does.")
+@click.option(
+    "--csv",
+    "table",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the errors as a table, as msprobe does.",
+)
 @DEVICE
 @STYLE
 @REPORT

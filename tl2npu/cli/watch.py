@@ -16,7 +16,9 @@ def watch(asked: Request, run: Callable[[Request], int]) -> None:
     try:
         import watchfiles
     except ImportError:
-        raise click.UsageError("--watch needs the package watchfiles: pip install 'tl2npu[watch]'") from None
+        from tl2npu.extras import pip_command
+
+        raise click.UsageError(f"--watch needs the package watchfiles: {pip_command('watch')}") from None
     if asked.is_stdin:
         raise click.UsageError("--watch does not go with standard input")
     from tl2npu.files import collect

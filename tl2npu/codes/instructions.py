@@ -108,5 +108,9 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "load the right operand transposed, with `transpose_B=True`, or compute in float16 or bfloat16"),
     ("TL795", "unroll-of-runtime-length", "error", "display-only",
      "write `T.serial`"),
+    ("TL796", "variable-in-pipeline", "error", "display-only",
+     "write `T.serial`, or work the value out from the loop variable"),
+    ("TL797", "part-of-runtime-size", "error", "display-only",
+     "use the whole tile, or a size that is known when the kernel is built"),
 )
 # fmt: on

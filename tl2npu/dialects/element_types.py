@@ -111,6 +111,7 @@ SIGNS: Mapping[str, str] = MappingProxyType(
         "rsqrt": "tile.rsqrt",
         "abs": "tile.abs",
         "&": "tile.bitwise_and",
+        "~": "tile.bitwise_not",
         "|": "tile.bitwise_or",
         "<<": "tile.bitwise_lshift",
         ">>": "tile.bitwise_rshift",

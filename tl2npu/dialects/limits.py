@@ -26,6 +26,8 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL750": "#1657, #1658: measured on a 910B3, CANN 8.5.2",
         "TL761": "read src/target/codegen_ascend.cc, codegen_ascend_pto.cc (VisitExpr_ of FloorDivNode, FloorModNode)",
         "TL795": "measured: a kernel for each kind of length; Cannot unroll non-constant loop",
+        "TL796": "read src/transform/pipeline_planning.cc; measured: 16 loops, each store to a variable is rejected",
+        "TL797": "measured: a kernel for each operator and target; the text for pto was read",
         "TL801": "facts 8: g8_ub200, g8_l0c, g8_l1 crash the compiler, g8_l0a overflows unseen",
         "TL810": "R-NOTHREADS; facts 5: g5_th2_cidvid",
         "TL811": "facts 6: g6_mix_workspace_1, g6_unused, g6_stale",

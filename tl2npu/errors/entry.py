@@ -29,7 +29,7 @@ _GAP = r"[^\n]{0,300}?"
 class Template:
     """A message as it is printed, on one line: ``{buffer}`` is a word or a number, ``...`` any text, once at most.
 
-    A template is no regular expression, so that none can take long: its literal parts are looked for as they are.
+    A template is not a regular expression, so that none can take long: its literal parts are looked for as they are.
     """
 
     text: str

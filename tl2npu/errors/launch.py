@@ -24,7 +24,7 @@ ROWS: tuple[Row, ...] = (
     ("argument-type", "cause", "",
      ("Unsupported tensor type: <class",),
      "ValueError: Unsupported tensor type: <class 'numpy.ndarray'>",
-     "an argument is no torch tensor and no number", "pass a tensor on the NPU",
+     "an argument is neither a torch tensor nor a number", "pass a tensor on the NPU",
      "tilelang/jit/adapter/cython/cython_wrapper.pyx"),
     ("unbound-extent", "cause", "",
      ("Unfounded symbolic var: {name}", "Shape not constant: {shape}"),

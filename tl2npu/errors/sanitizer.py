@@ -29,7 +29,7 @@ ROWS: tuple[Row, ...] = (
     ("sanitizer-misaligned", "cause", "TL700",
      ("misaligned access of size {bytes}",),
      "====== ERROR: misaligned access of size 13",
-     "a transfer has an address that is no multiple of 32 bytes in UB, or of the unit of that memory",
+     "a transfer has an address that is not a multiple of 32 bytes in UB, or of the unit of that memory",
      "pad the rows to 32 bytes, and start at multiples of them", _GUIDE),
     ("sanitizer-uninitialised", "cause", "TL908 TL898",
      ("uninitialized read of size {bytes}",),

@@ -263,11 +263,8 @@ class _Choice:
         )
         quotients = {atom for value in self.integers for atom in value.atoms() if isinstance(atom, Div)}
         extents = [*self.turns, *self.grid, *(atom.num // atom.den for atom in quotients)]
-        for one in extents:
-            if one.names <= before.keys() and ((many := one.evaluate(before)) is None or many > 1):
-                if many is None or (one.evaluate(after) or 0) < 2:
-                    return False
-        return True
+        known = [(one.evaluate(before), one.evaluate(after)) for one in extents if one.names <= before.keys()]
+        return all(many is not None and (many < 2 or (left or 0) > 1) for many, left in known)
 
     def _parts(self, name: str, known: Mapping[str, int]) -> Iterator[int]:
         """Extents of parts that copies take along an axis of this size."""

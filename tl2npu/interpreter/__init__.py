@@ -1,4 +1,4 @@
-"""Executes Triton scripts on the CPU by Triton's own interpreter (``pip install 'tl2npu[triton]'``).
+"""Executes Triton scripts on the CPU by Triton's own interpreter (the extra ``triton``).
 
 ``hooked`` holds while a script runs: ``import triton`` then gives the installed Triton in its interpreter mode, with
 the gaps of that mode filled (``repairs``, ``libdevice``), and every launch goes through ``execution``, which records

@@ -111,7 +111,7 @@ class Launching:
         for address, size in self.storages:
             self.memory.add(address, size)
         pointers = [value for value in self.values.values() if hasattr(value, "data_ptr")]
-        self.memory.open = len(_tensors(pointers)) < len(pointers)  # what is no tensor of torch has memory of its own
+        self.memory.open = len(_tensors(pointers)) < len(pointers)  # others have memory of their own
         self.runs(self)
 
     @contextmanager
@@ -219,7 +219,7 @@ class Launching:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What is no tensor."""
+        """What is not a tensor."""
         return {name: _plain(v) for name, v in self.values.items() if not hasattr(v, "data_ptr")}
 
     @property
@@ -260,7 +260,7 @@ def _tensors(values: Any) -> list[Any]:
 def _argument(tensor: Any, numbers: dict[int, int]) -> TensorArgument:
     base = getattr(tensor, "base", tensor)
     if not hasattr(base, "untyped_storage"):
-        raise KernelFault(f"an argument of type {type(tensor).__name__} cannot be recorded: it is no tensor of torch")
+        raise KernelFault(f"an argument of type {type(tensor).__name__} cannot be recorded: it is not a torch tensor")
     number = numbers.get(base.untyped_storage().data_ptr(), 0)
     return TensorArgument(number, base.storage_offset(), tuple(base.shape), tuple(base.stride()), _element_type(tensor))
 
@@ -300,7 +300,7 @@ def line_of(function: Any) -> int:
 
 
 def bound(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arguments of a launch by parameter, in their order, and the keywords that are no parameters."""
+    """The arguments of a launch by parameter, in their order, and the keywords that are not parameters."""
     names = list(inspect.signature(function).parameters)
     options = {name: value for name, value in named.items() if name not in names}
     values = inspect.getcallargs(function, *args, **{name: v for name, v in named.items() if name in names})

@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
 
+from tl2npu.extras import pip_command
 from tl2npu.interpreter.session import VERSIONS, Interpreter, NoTriton, activated
 
 _SWITCH = "TRITON_INTERPRET"
-_INSTALL = "install the extra: pip install 'tl2npu[triton]' (Linux on x86-64)"
 
 
 @contextmanager
@@ -56,7 +56,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         found = importlib.machinery.PathFinder.find_spec(name, path, target)
         if found is None:
-            raise NoTriton(f"this script needs Triton, which is not installed here; {_INSTALL}")
+            raise NoTriton(f"this script needs Triton, which is not installed here; {_install()}")
         self.real = found.loader
         found.loader = self
         return found
@@ -74,7 +74,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.begun = True
         version = sys.modules["triton"].__version__
         if not (3, 7) <= tuple(int(part) for part in version.split(".")[:2]) < (3, 9):
-            raise NoTriton(f"Triton {version} cannot be used, only {VERSIONS}; {_INSTALL}")
+            raise NoTriton(f"Triton {version} cannot be used, only {VERSIONS}; {_install()}")
         from tl2npu.interpreter.launching import taken
 
         self.stack.enter_context(taken(self.interpreter))
+
+
+def _install() -> str:
+    return f"install the extra: {pip_command('triton')} (Linux on x86-64)"

@@ -88,20 +88,24 @@ def literal(node: cst.BaseExpression) -> float | None:
 
 
 def simplified(
-    node: cst.BaseExpression, number: _Number = literal, *, of_integers: bool = False
+    node: cst.BaseExpression, number: _Number = literal, *, of_integers: bool = False, of_indices: bool = False
 ) -> cst.BaseExpression:
     """An expression as the compiler sees it; itself where nothing changes.
 
     ``number``: the value of a part if it is a constant. ``of_integers``: its elements are integers, which a float
-    makes floats.
+    makes floats. ``of_indices``: they are of a type in which TVM computes indices, int32 or int64.
     """
-    return _Simplified(number, of_integers).of(node)
+    sides = _sides(node) if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Subtract) else []
+    if of_indices and sides and (found := _with_zero(sides[0], sides[1], first=False)) is not None:
+        return found
+    return _Simplified(number, of_integers, of_indices).of(node)
 
 
 @dataclass(frozen=True)
 class _Simplified:
     number: _Number
     of_integers: bool
+    of_indices: bool
 
     def of(self, node: cst.BaseExpression) -> cst.BaseExpression:
         if (inner := _opposite(node)) is not None:
@@ -135,11 +139,37 @@ class _Simplified:
                 for part, other in ((left.left, left.right), (left.right, left.left)):
                     if _same(part, right):
                         return other
+            if self.of_indices and (short := _with_zero(left, right, first=True)) is not None:
+                return short
         return node if left is node.left and right is node.right else node.with_changes(left=left, right=right)
 
     def _is(self, node: cst.BaseExpression, wanted: int | None) -> bool:
         value = self.number(node)
         return value is not None and value == wanted and not (self.of_integers and isinstance(value, float))
+
+
+def _with_zero(left: cst.BaseExpression, right: cst.BaseExpression, *, first: bool) -> cst.BaseExpression | None:
+    """``max(x, y) - x`` is ``max(y - x, 0)``, ``x + 5 - min(x, y)`` is ``max(x + 5 - y, 5)``: the number stands behind
+    in a whole statement, in front (``first``) in a part of one."""
+
+    def made(name: str, rest: cst.BaseExpression, difference: str) -> cst.BaseExpression:
+        sides = (code(rest), difference) if first else (difference, code(rest))
+        return cst.parse_expression(f"{name}({', '.join(sides)})")
+
+    for side, other, sign in ((left, right, 1), (right, left, -1)):
+        name = code(side.func) if isinstance(side, cst.Call) else ""
+        limits, short = _sides(side), name.rpartition(".")[2]
+        if short not in ("max", "min") or len(limits) != 2:
+            continue
+        terms = _sides(other) if isinstance(other, cst.BinaryOperation) and isinstance(other.operator, cst.Add) else []
+        for term, rest in ((other, _ZERO), *zip(terms, terms[::-1], strict=True)):
+            for one, second in (limits, limits[::-1]):
+                if sign < 0 and _same(one, term):
+                    name = name.removesuffix(short) + ("min" if short == "max" else "max")
+                    return made(name, rest, f"{code(other)} - ({code(second)})")
+                if sign > 0 and rest is _ZERO and _same(one, term):
+                    return made(name, rest, f"{code(second)} - ({code(other)})")
+    return None
 
 
 def _opposite(node: cst.BaseExpression) -> cst.BaseExpression | None:

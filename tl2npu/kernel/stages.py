@@ -36,6 +36,13 @@ from tl2npu.source.tree import nodes_of
 ON_CHIP = frozenset(Memory) - {Memory.GM, Memory.VAR}
 
 
+def changed_variables(kernel: Kernel, loop: Loop) -> list[Stmt]:
+    """The statements of a loop that store to an ``alloc_var``."""
+    names = {buffer.name for buffer in kernel.buffers.values() if buffer.memory is Memory.VAR}
+    stored = [stmt for stmt in walk(loop.body) if isinstance(stmt, (Let, Store))]
+    return [stmt for stmt in stored if (stmt.name if isinstance(stmt, Let) else stmt.target.buffer.name) in names]
+
+
 @dataclass(frozen=True, eq=False)
 class Use:
     """One access to a buffer on the chip. ``whole``: all of it at once; ``known``: the place is a constant.

@@ -10,7 +10,7 @@ from tl2npu.across.modules import forget
 from tl2npu.cells import by_cells, reason_to_skip
 from tl2npu.config import ConfigError, load_options
 from tl2npu.files import skip_reason, worth_a_look
-from tl2npu.migration import migrate_text
+from tl2npu.languages import migrate_source
 from tl2npu.project.one import process
 from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.notebook import Notebook, is_notebook
@@ -110,7 +110,7 @@ def migrate_one(text: str, path: str, place: Place, places: tuple[Place, ...]) -
 
 def _without(text: str, path: str, lines: list[int]) -> str:
     why = Diagnostic("", "", "info", 1, "not asked for")
-    result = migrate_text(text, path, load_options(Path(path), {}), {line: [why] for line in lines})
+    result = migrate_source(text, path, load_options(Path(path), {}), {line: [why] for line in lines})
     return text if result.new_text is None else result.new_text
 
 

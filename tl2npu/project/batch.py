@@ -26,7 +26,7 @@ _TIMEOUT = 600.0  # seconds for a file where nothing is executed
 class Batch:
     """How a run is carried out; none of it changes a result.
 
-    ``jobs``: processes, 0 for as many as pay. ``timeout``: seconds for each file; None: the default, 0: no limit.
+    ``jobs``: processes, 0 for an automatic number. ``timeout``: seconds for each file; None: the default, 0: no limit.
     ``whole``: the outcomes of files without kernels have their text, too. ``progress`` is told of every number of files
     that are done now.
     """

@@ -198,9 +198,9 @@ class _Second:
 
     def _again(self, outcome: Outcome, left: dict[int, str]) -> Outcome:
         """The file once more, with some kernels as they were."""
-        from tl2npu.migration import migrate_text
+        from tl2npu.languages import migrate_source
 
         assert outcome.source is not None
         given = outcome.source.text, outcome.result.path, self.options
-        result, _ = recalled(self.cache, lambda leave: migrate_text(*given, leave, together=True, alone=left))
+        result, _ = recalled(self.cache, lambda leave: migrate_source(*given, leave, together=True, alone=left))
         return replace(outcome, result=reported(result, self.options))

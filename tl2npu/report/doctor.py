@@ -14,7 +14,7 @@ _MARKS = {"found": "green", "missing": "yellow", "unusable": "red"}
 
 
 def text(machine: Machine, color: bool = False) -> str:
-    """One line for each thing, with the command that mends it; then one for each backend."""
+    """One line for each thing, with the command that fixes it; then one for each backend."""
 
     def styled(word: str, kind: str, width: int = 0) -> str:
         return click.style(word.ljust(width), fg=_MARKS[kind]) if color else word.ljust(width)
@@ -24,8 +24,8 @@ def text(machine: Machine, color: bool = False) -> str:
     for item in machine.findings.values():
         kind = "found" if item.usable else "missing" if item.value is None else "unusable"
         what = "; ".join(part for part in (item.value, item.wrong, item.note) if part)
-        mend = f"; mend: {item.help}" if item.help else ""
-        lines.append(f"{styled(kind, kind, 8)}  {item.name.ljust(width)}  {what}{mend}".replace("  ; ", "  ").rstrip())
+        fix = f"; fix: {item.help}" if item.help else ""
+        lines.append(f"{styled(kind, kind, 8)}  {item.name.ljust(width)}  {what}{fix}".replace("  ; ", "  ").rstrip())
     lines.append("")
     for backend, lacks in machine.lacks.items():
         runs = machine.runs(backend)

@@ -11,6 +11,7 @@ import click
 from tl2npu.codes import CODES, SPEED
 from tl2npu.report.escape import visible
 from tl2npu.report.excerpt import change, excerpt
+from tl2npu.report.hints import possible
 from tl2npu.report.hunks import block_at
 from tl2npu.report.model import Entry, Finding, Report, changed_text, counted, order, place
 from tl2npu.results import VERDICTS, Change, KernelResult, Verified
@@ -90,14 +91,14 @@ class TextReport:
         if sum(1 for _ in report.kernels()) >= MANY:
             lines += ["", *digest(report)]
         lines += [] if self.explain else speed(report)
-        lines += checked(report)
+        lines += [*checked(report), *possible(report)]
         lines.append(summary(report))
         return "\n".join(lines) + "\n"
 
     def short(self, report: Report) -> str:
         """The files that failed, the digest and the last line."""
         lines = [line for entry in report.entries if entry.error is not None for line in self._error(entry)]
-        return "\n".join([*lines, *digest(report), *checked(report), summary(report)]) + "\n"
+        return "\n".join([*lines, *digest(report), *checked(report), *possible(report), summary(report)]) + "\n"
 
     def errors(self, report: Report) -> str:
         """What made the run fail, and nothing else; not the files that failed. May be empty."""

@@ -133,11 +133,11 @@ def judged(case: Case, form: str, job: Job) -> Attempt:
             continue
         found, stays = _weighed(case, job, finding, found)
         if found.severity == "error":
-            return Attempt(form, job, found, finding.by, subject=subject)
+            return Attempt(form, job, replace(found, help=finding.help or found.help), finding.by, subject=subject)
         if found.severity == "warning" and finding.repair and start.options.unsafe:
             repairs += finding.repair
         elif found.severity == "warning":
-            job.notes.append(replace(found, severity=stays, help=found.help + finding.offer))
+            job.notes.append(replace(found, severity=stays, help=finding.advice(found.help)))
             if finding.by is not None:
                 warnings[finding.by] += 1
     if repairs:

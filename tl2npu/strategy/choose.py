@@ -83,7 +83,7 @@ def in_developer_mode(start: Job, suppressions: Suppressions) -> tuple[Job, tupl
     for item in check_as_it_stands(subject_of(job)):
         told = job.finding(item.code, item.node, item.message, item.severity)
         if told.severity == "error" and not suppressions.covers(told.line, told.code):
-            job.notes.append(replace(told, help=told.help + item.offer))
+            job.notes.append(replace(told, help=item.advice(told.help)))
     return job, ("migrated", TWO, ", ".join(reasons)) if reasons else ("unchanged", "none", _DEVELOPER)
 
 

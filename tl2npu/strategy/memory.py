@@ -70,7 +70,8 @@ def _in_stages(case: Case, tries: Tries) -> list[Attempt]:
         return tries(case, partial(fork.again, in_turns=True)) if fork is not None else tried
 
     def or_tight(plenty: list[Attempt], other: Callable[[], list[Attempt]]) -> list[Attempt]:
-        if case.start.options.target == "ascendc" and plenty[-1].misfits and "memory" in first[0].job.forks:
+        lacks = plenty[-1].misfits and _shortage(plenty[-1]) > (0, 0)
+        if case.start.options.target == "ascendc" and lacks and "memory" in first[0].job.forks:
             found = other()
             if found and found[-1].reached and _shortage(found[-1]) < _shortage(plenty[-1]):
                 return found

@@ -1,7 +1,7 @@
 """Further inputs for a kernel that has run: one kind of values does not tell all wrong kernels from right ones.
 
 A minimum in place of the maximum does no harm in a softmax of standard normal values, nor does a lost tail where there
-is none. What the old kernel cannot take, or answers with infinities and NaN alone, judges nothing.
+is none. Inputs that the old kernel cannot handle, or answers with infinities and NaN alone, are ignored.
 """
 
 from __future__ import annotations

@@ -137,3 +137,23 @@ T.copy(o, O[bx * 32, 0])
     want = {**MADE_OF_FLOATS, **OF_INDICES}[expression](a, b).astype(np.int32)
     for reading in (IDEAL, ACTUAL):
         np.testing.assert_array_equal(run(new, given, "factory", (), reading)["O"], want, err_msg=reading)
+
+
+@pytest.mark.parametrize("value", ["(x[i, j] + 5) - T.min(y[i, j], x[i, j])", "T.max(y[i, j], x[i, j]) - x[i, j]"])
+def test_a_maximum_in_a_difference_has_a_tile_of_its_own(value: str) -> None:
+    """The compiler dies of ``max(x + 5 - y, 5)``, which it makes of the first."""
+    body = f"""
+    x = T.alloc_shared((32, 64), "int32")
+    y = T.alloc_shared((32, 64), "int32")
+    T.copy(A[bx * 32, 0], x)
+    T.copy(B[bx * 32, 0], y)
+    for i, j in T.Parallel(32, 64):
+        x[i, j] = {value}
+    T.copy(x, O[bx * 32, 0])
+    """
+    params = ", ".join(f'{name}: T.Tensor((64, 64), "int32")' for name in "ABO")
+    a, b = np.random.default_rng(2).integers(-99, 99, (2, 64, 64)).astype(np.int32)
+    new = migrated(gpu_file(params, body))
+    expected = a + 5 - np.minimum(a, b) if "5" in value else np.maximum(a, b) - a
+    np.testing.assert_array_equal(run(new, {"A": a, "B": b}, "factory", (), ACTUAL)["O"], expected)
+    assert not [line for line in new.splitlines() if "- " in line and ("T.max" in line or "T.min" in line)]

@@ -321,3 +321,38 @@ for k in T.serial(2):
     for reading in (IDEAL, ACTUAL):
         found = run(migrated(text), {**INPUTS, "X": -X}, "factory", (), reading)["S"]
         np.testing.assert_array_equal(found, want, err_msg=reading)
+
+
+@pytest.mark.parametrize(
+    ("statements", "reads"),
+    [
+        ("if bx * 8 + i < 32:\n    if i > 0:\n        O[bx * 8 + i, j] = x[i - 1, j]", lambda x, i, j: x[i - 1, j]),
+        ("if i > 0:\n    O[bx * 8 + i, j] = x[i - 1, j] * 2 + x[i, j]", lambda x, i, j: x[i - 1, j] * 2 + x[i, j]),
+        ("if i > 0:\n    if bx * 8 + i < 32:\n        O[bx * 8 + i, j] = x[i - 1, 0]", lambda x, i, j: x[i - 1, 0]),
+        ("if i > 0:\n    O[bx * 8 + i, j] = x[i, j] + 1", lambda x, i, j: x[i, j] + 1),
+        ("if i >= 1 and bx < 4:\n    O[bx * 8 + i, j] = T.max(x[i - 1, j], 40)", lambda x, i, j: max(x[i - 1, j], 40)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_rows_that_are_stored_under_a_condition(statements: str, reads: Callable[..., float], dtype: str) -> None:
+    """What is stored is computed for all rows: nothing is read outside of its tile, and nothing undefined."""
+    body = f"x = T.alloc_shared((8, 64), '{dtype}')\nT.copy(X[bx * 8, 0], x)\n"
+    body += f"for i, j in T.Parallel(8, 64):\n{indented(statements)}"
+    params = ", ".join(f"{name}: T.Tensor((32, 64), '{dtype}')" for name in "XO")
+    text = gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx")
+    found = run(migrated(text), {"X": X.astype(dtype)}, "factory", (), ACTUAL)["O"]
+    tiles = X.reshape(4, 8, 64)
+    for block, i, j in np.ndindex(4, 8, 64):
+        if i > 0:
+            assert found[block * 8 + i, j] == reads(tiles[block], i, j)
+
+
+def test_conditions_in_conditions_go_with_a_clamped_copy() -> None:
+    """Kept, the inner one would make a choice between what is computed and what the tile holds: nothing yet."""
+    statements = "if bx * 8 + i < 32:\n    if i < 6:\n        O[bx * 8 + i, j] = x[i, j] + 1"
+    body = "x = T.alloc_shared((8, 64), 'int32')\nT.copy(X[bx * 8, 0], x)\n"
+    body += f"for i, j in T.Parallel(8, 64):\n{indented(statements)}"
+    params = ", ".join(f"{name}: T.Tensor((32, 64), 'int32')" for name in "XO")
+    new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx"))
+    assert "T.tile.compare" not in new
+    assert "[i, j] = x[i, j] + 1" in new

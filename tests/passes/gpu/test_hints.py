@@ -45,6 +45,8 @@ def with_line(line: str, before: str = "T.clear(c)") -> str:
         "T.sync_threads()",
         "T.sync_warp()",
         "T.fence_proxy_async()",
+        "T.func_attr({'tir.noalias': True, 'tl.copy_vectorize': 4})",
+        "T.pdl_sync()",
         "T.inc_max_nreg(240)",
         "T.dec_max_nreg(24)",
         "T.annotate_producer_reg_dealloc(24)",
@@ -194,3 +196,9 @@ def test_a_range_with_a_name_stays() -> None:
     head = "from tilelang.tools.cuda import iket\n" + IMPORTS
     text = gpu_file(PARAMS, "with iket.range('x') as r:\n    use(r)", head=head)
     assert after(profiling.drop, text) == text
+
+
+def test_an_attribute_that_means_something_is_refused() -> None:
+    with pytest.raises(Blocked) as caught:
+        after(drop, gpu_file(PARAMS, with_line("T.func_attr({'global_symbol': 'other'})")))
+    assert caught.value.code == "TL194"

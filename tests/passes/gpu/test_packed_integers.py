@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -190,7 +191,7 @@ def test_the_text_has_the_value_of_the_type(seed: int) -> None:
         return
     for _ in range(50):
         values = {f"x_{dtype}": chosen.choice([*interval(dtype), chosen.randint(*interval(dtype))]) for dtype in TYPES}
-        value = eval(found.text, {}, values)  # Python's integers have all bits
+        value = eval(found.text, {"T": SimpleNamespace(int64=int)}, values)  # Python's integers have all bits
         assert value == expected(values), found.text
         assert found.low <= value <= found.high
         assert found.widest[0] <= value <= found.widest[1]

@@ -47,7 +47,7 @@ def test_what_is_said(kernels: Any) -> None:
     (hazard,) = kernels.report.hazards
     line = kernels.line("T.tile.exp(y[0:count]")
     place = f"PIPE_V Access at {kernels.path}:{line} in block 0 (aiv0)"
-    assert hazard.message == f"Misaligned access at UB: {place}: the first element of x is byte 4, no multiple of 32"
+    assert hazard.message == f"Misaligned access at UB: {place}: the first element of x is byte 4, not a multiple of 32"
 
 
 @pytest.mark.parametrize("order", ["first", "last"])

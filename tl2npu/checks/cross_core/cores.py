@@ -23,6 +23,7 @@ from tl2npu.kernel.model import (
     Loop,
     Memory,
     Op,
+    Opaque,
     Operand,
     Scalar,
     Side,
@@ -146,6 +147,17 @@ def _check_memories(subject: Subject) -> Iterator[Finding]:
         else:
             yield Finding("TL894", operand.node, _on_cube("element-wise code", buffer))
     yield from _check_options(subject)
+    named = {a.operand.buffer for placed in subject.statements for a in accesses(placed.stmt)} | {*touched}
+    for buffer in subject.kernel.buffers.values():
+        one_axis = buffer.alloc == "alloc_shared" and len(buffer.shape) == 1
+        if one_axis and buffer not in named and buffer.memory is Memory.L1 and not _may_be_used(subject, buffer):
+            text = f"nothing uses `{buffer.name}`: the compiler takes it for L1, where a tile needs two axes"
+            yield Finding("TL866", buffer.node, text)
+
+
+def _may_be_used(subject: Subject, buffer: Buffer) -> bool:
+    """Whether a statement that is not understood names a buffer."""
+    return any(isinstance(p.stmt, Opaque) and buffer.name in mentioned(p.stmt.node) for p in subject.statements)
 
 
 def _is_copy(subject: Subject, placed: Placed) -> bool:

@@ -1,4 +1,6 @@
-"""TL746: ``T.Pipelined`` loops of one statement; TL874 to TL879: those that hand tiles over between the cores.
+"""TL746, TL796: ``T.Pipelined`` loops of one statement, and of variables.
+
+TL874 to TL879: those that hand tiles over between the cores.
 
 Evidence: facts 2 (g7_pipe*, g9_*_p*, g9_rem32) and E23, measured with the compiler at 95acbd7f, and code that it
 generates for ten small loops: rows read at ``2 * i``, statements of an ``if`` run twice, a name without its value.
@@ -16,9 +18,10 @@ from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.operators.vector_form import parallel_stores
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.configs import COMBINE
 from tl2npu.kernel.model import Branch, Buffer, Let, Loop, Memory, Op, Stmt, walk
-from tl2npu.kernel.stages import Part, Shared, Use, count_of_statements, flat, is_lost, parts, shared
+from tl2npu.kernel.stages import Part, Shared, Use, changed_variables, count_of_statements, flat, is_lost, parts, shared
 from tl2npu.kernel.symbolic import const
 from tl2npu.kernel.turns import TurnsReader, conditions_of_stages
 from tl2npu.source.tree import argument
@@ -52,7 +55,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _planned(subject: Subject, crossing: Sequence[Loop]) -> Iterator[Finding]:
-    """TL790, TL792: ``src/transform/pipeline_planning.cc`` and ``inject_pipeline.cc``, for the loops of one core.
+    """TL790, TL792, TL796: ``src/transform/pipeline_planning.cc``, ``inject_pipeline.cc``, for the loops of one core.
 
     A statement that reads global memory and writes a tile is a load. What a load has written, nothing behind it in the
     turn may write again, in whatever part of the tile.
@@ -65,6 +68,9 @@ def _planned(subject: Subject, crossing: Sequence[Loop]) -> Iterator[Finding]:
         if loop.num_stages in (None, const(0)):
             yield from _orders(subject, loop)
             continue
+        for stmt in changed_variables(subject.kernel, loop)[:1]:
+            text = f"`{code(stmt.node)}` assigns a variable in a pipelined loop, which the compiler does not take"
+            yield Finding("TL796", stmt.node, text)
         loaded: dict[Buffer, Stmt] = {}
         for stmt in flat(loop.body):
             every = [access for inner in walk([stmt]) for access in accesses(inner)]

@@ -5,7 +5,7 @@ Evidence: tilelang/language/parser/parser.py, TVM's ``ExprEvaluator``, and a ker
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
@@ -14,12 +14,28 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.factories.concrete import UNKNOWN, value_of
 from tl2npu.kernel.parser.front_end import chains, guarded, optional, read_as_the_parser, truths
+from tl2npu.kernel.parser.scopes import What
 from tl2npu.kernel.style import called
 from tl2npu.kernel.symbolic import var
 from tl2npu.source.tree import mentioned, nodes_of, walk
 
-_CODES = dict.fromkeys(("stop", "types", "number", "connective", "annotation"), "TL732")
-_CODES |= {"undefined": "TL889", "stale": "TL739", "value": "TL786"}
+_CODES = {"undefined": "TL889", "stale": "TL739", "value": "TL786"}
+_WARNINGS = {"unused": "TL739", "half": "TL710"}
+"""What compiles as it is, and what fails for the types of some callers only."""
+_HELP: Mapping[What, str] = {
+    "stop": "write it with the statements and operators of `tilelang.language`, or compute it before the prim_func",
+    "choice": "write `T.if_then_else(condition, a, b)`",
+    "index": "write one integer index or one slice without a step for each axis",
+    "sequence": "pass the values as a tensor, or choose one with `T.if_then_else`",
+    "size": "use an integer that the factory knows for a tile, and any integer for a loop",
+    "types": "convert one of them, as in `T.cast(x, \"float32\")`",
+    "number": "compare it with a number",
+    "unused": "write `=` to give the name a value",
+    "half": "compute in float32, as in `T.cast(x, \"float32\")`, or with tile operators",
+    "connective": "write `and`, `or` and `not`, which Python evaluates before the compiler",
+    "annotation": "give the name a value, with a TileLang type or without an annotation",
+}
+"""What to do about each cause of TL732, and of scalars of TL710."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -29,14 +45,19 @@ def check(subject: Subject) -> Iterator[Finding]:
         nested = [node for node in nodes_of(function.body, cst.FunctionDef) if node.decorators]
         skipped = {id(part) for node in nested for part in walk(node)}
         maybe = optional((*subject.file.index.ancestors(function), function))
-        for node, message in _lazy(function, maybe):
+        for node, message, help_ in _lazy(function, maybe):
             if id(node) not in skipped:
-                yield Finding("TL732", node, message)
+                yield Finding("TL732", node, message, help=help_)
     for found in read_as_the_parser(subject.file, subject.kernel, subject.callers):
         if found.what == "value" and _is_never_run(subject, found.node):
             continue
+        help_ = _HELP.get(found.what, "")
+        if found.what in _WARNINGS:
+            yield Finding(_WARNINGS[found.what], found.node, found.message, "warning", help=help_)
+            continue
         unharmed = found.meant or (found.lost is not None and _is_never_run(subject, found.lost))
-        yield Finding(_CODES[found.what], found.node, found.message, as_it_stands="warning" if unharmed else None)
+        said = _CODES.get(found.what, "TL732")
+        yield Finding(said, found.node, found.message, as_it_stands="warning" if unharmed else None, help=help_)
     yield from _sizes(subject)
 
 
@@ -77,13 +98,16 @@ def _is_macro(subject: Subject, node: cst.FunctionDef) -> bool:
     )
 
 
-def _lazy(function: cst.FunctionDef, maybe: frozenset[str]) -> Iterator[tuple[cst.CSTNode, str]]:
+def _lazy(function: cst.FunctionDef, maybe: frozenset[str]) -> Iterator[tuple[cst.CSTNode, str, str]]:
+    """What the parser evaluates though Python would not: the place, a message and a help."""
     for test in truths(function.body, maybe):
-        yield test, f"`{test.value}` may be None, which is not a condition: write `bool({test.value})`"
+        text = f"`{test.value}` may be None, which is not a condition"
+        yield test, text, f"write `bool({test.value})`"
     for found in guarded(function.body, maybe):
         text = f"`{found.name}` may be None, but the parser evaluates all of `{code(found.whole)}`"
-        yield found.whole, text
+        yield found.whole, text, f"give `{found.name}` a number in the factory, before the prim_func, where it is None"
     for chain in chains(function.body):
         first = code(chain.with_changes(comparisons=chain.comparisons[:1], lpar=(), rpar=()))
         rest = "".join(f"{code(part.operator)}{code(part.comparator)}" for part in chain.comparisons[1:])
-        yield chain, f"the kernel parser reads `{code(chain)}` as `({first}){rest}`: write two comparisons with `and`"
+        text = f"the kernel parser reads `{code(chain)}` as `({first}){rest}`"
+        yield chain, text, "write two comparisons, joined by `and`"

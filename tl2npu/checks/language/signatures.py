@@ -59,8 +59,10 @@ def _mode_of_select(subject: Subject, given: Mapping[str, cst.BaseExpression]) -
     number = isinstance(_value(subject, second), (int, float))
     if number and mode in TENSORS:
         return f"T.tile.select takes a tile for `src1` in mode {mode}, not the number `{code(second)}`"
-    if mode == NUMBER and _tile(subject, second):
-        return f"T.tile.select takes a number for `src1` in mode {mode}, not the tile `{code(second)}`"
+    element = isinstance(second, cst.Subscript) and not _tile(subject, second)
+    if mode == NUMBER and _tile(subject, second.value if element and isinstance(second, cst.Subscript) else second):
+        what = "element" if element else "tile"
+        return f"T.tile.select takes a number for `src1` in mode {mode}, not the {what} `{code(second)}`"
     return ""
 
 

@@ -123,9 +123,9 @@ def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
                 yield Finding("TL720", subject.kernel.launched.call, text)
                 return
             continue
-        held = "overflow" if trial.overflow.fit is Fit.NEVER else "may overflow"
+        held = "do not fit in" if trial.overflow.fit is Fit.NEVER else "may not fit in"
         text = f"no call in this file sets {trial.open}; with {trial.sizes} the tiles {held} {trial.overflow.memory}"
-        text += f", {trial.fits} each fits" if trial.fits else ""
+        text += f"; up to {trial.fits} fits" if trial.fits else ""
         yield Finding("TL720", subject.kernel.launched.call, text)
         return
 

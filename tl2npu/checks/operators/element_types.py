@@ -93,7 +93,8 @@ def _store(subject: Subject, found: ParallelStore) -> Iterator[Finding]:
     if found.form == "scalar" or target.memory is not Memory.UB or not types:
         return
     for part in found.value.walk():
-        sign = part.name if part.kind == "binary" else _CALLS.get(part.name, "") if part.kind == "call" else ""
+        signs = part.kind == "binary" or part.name == "~"
+        sign = part.name if signs else _CALLS.get(part.name, "") if part.kind == "call" else ""
         name = element_types.SIGNS.get(sign, "")
         if name and not any(element_types.takes(name, dtype) for dtype in types):
             text = f"`{target.name}` is {min(types)}, but `{sign}` supports only {_known(name)}"

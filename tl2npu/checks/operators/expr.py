@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import libcst as cst
 
-from tl2npu.kernel.element_types import is_integer
+from tl2npu.kernel.element_types import is_integer, plain
 from tl2npu.kernel.environment import Closure, Env
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Operand, Range, Store
@@ -18,6 +19,7 @@ from tl2npu.source.signs import sign_of
 
 Kind = Literal["load", "number", "unary", "binary", "call", "other"]
 
+_UNARY: dict[type[cst.BaseUnaryOp], str] = {cst.Minus: "-", cst.BitInvert: "~", cst.Not: "not"}
 _AUGMENTED: dict[type[cst.BaseAugOp], str] = {
     cst.AddAssign: "+",
     cst.SubtractAssign: "-",
@@ -29,7 +31,7 @@ _AUGMENTED: dict[type[cst.BaseAugOp], str] = {
 
 @dataclass(frozen=True, eq=False)
 class Expr:
-    """One node. ``name`` is the sign of a binary node or the short name of a called function (``exp``, ``max``).
+    """One node. ``name`` is the sign of an operator or the short name of a called function (``exp``, ``max``).
 
     ``number``: anything without a buffer element in it; ``sym`` is its symbolic value. ``load``: a buffer element.
     """
@@ -76,7 +78,10 @@ def expression(node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Expr
         pair = (expression(node.left, env, evaluator), expression(node.right, env, evaluator))
         made = Expr("binary", node, sign_of(node.operator), pair)
     elif isinstance(node, cst.UnaryOperation):
-        made = Expr("unary", node, "-", (expression(node.expression, env, evaluator),))
+        inner = expression(node.expression, env, evaluator)
+        if isinstance(node.operator, cst.Plus):
+            return inner
+        made = Expr("unary", node, _UNARY[type(node.operator)], (inner,))
     elif isinstance(node, cst.Call):
         resolved = evaluator.names.resolve(node.func) or ""
         bare = node.func.value if isinstance(node.func, cst.Name) else ""
@@ -98,10 +103,13 @@ def expression(node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Expr
 
 def value_of(store: Store, evaluator: Evaluator) -> Expr:
     """What a store assigns, as the compiler sees it; ``x += y`` as ``x + y``."""
-    whole = bool(store.value.loads) and all(is_integer(load.buffer.dtype) for load in store.value.loads)
+    types = {plain(load.buffer.dtype) for load in store.value.loads}
+    whole = bool(types) and all(map(is_integer, types))
+    indices = bool(types) and types <= {"int32", "int64"}
     written = assigned(store.node)
     if written is not None:
-        found = simplified(written, lambda part: evaluator.number(part, store.env), of_integers=whole)
+        known = partial(evaluator.number, env=store.env)
+        found = simplified(written, known, of_integers=whole, of_indices=indices)
         if found is not written or not store.augmented:
             return expression(found, store.env, evaluator)
     right = expression(store.value.node, store.env, evaluator)

@@ -21,7 +21,8 @@ from tl2npu.results import Severity
 
 _K_STEP = 128
 _ROW_BYTES = 32
-_SUMS = frozenset({"float32", "int32"})
+_SUMS = {"int8": "int32", "float16": "float32", "bfloat16": "float32", "float32": "float32"}
+"""The types of products that ``Mmad`` of A2 and A3 has, and of their sums (AscendC API reference)."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -189,7 +190,7 @@ def _check_sizes(subject: Subject, stmt: Op) -> Iterator[Finding]:
 
 
 def _check_accumulator(subject: Subject, stmt: Op) -> Iterator[Finding]:
-    """L0C holds sums of 32 bits, and ``Mmad`` makes no others on A2 and A3; both operands have one type."""
+    """L0C holds sums of 32 bits, for each type of operands of one type only; both operands have one type."""
     left, right = stmt.args.get("A"), stmt.args.get("B")
     if isinstance(left, Operand) and isinstance(right, Operand):
         one, other = (types_of(subject, operand.buffer) for operand in (left, right))
@@ -197,10 +198,18 @@ def _check_accumulator(subject: Subject, stmt: Op) -> Iterator[Finding]:
             text = f"`{left.buffer.name}` is {min(one)} and `{right.buffer.name}` {min(other)}: a product has one type"
             yield Finding("TL710", stmt.node, text)
     target = stmt.args.get("C")
-    types = types_of(subject, target.buffer) if isinstance(target, Operand) else frozenset()
-    if isinstance(target, Operand) and types and not types & _SUMS and subject.options.device in DEVICES:
-        text = f"`{target.buffer.name}` is {min(types)}, but a product is summed up in float32, or int32 for int8"
-        yield Finding("TL899", stmt.node, text)
+    if not isinstance(target, Operand) or subject.options.device not in DEVICES:
+        return
+    types = types_of(subject, target.buffer)
+    given = types_of(subject, left.buffer) if isinstance(left, Operand) else frozenset()
+    sums = {_SUMS[dtype] for dtype in given & _SUMS.keys()} or set(_SUMS.values())
+    if isinstance(left, Operand) and given and not given & _SUMS.keys():
+        text = f"`{left.buffer.name}` is {min(given)}, of which the cube core has no products"
+        yield Finding("TL710", stmt.node, text)
+    elif types and not types & sums:
+        of = min(given) if given else "integers" if "int32" in types else "float16"
+        text = f"`{target.buffer.name}` is {min(types)}, but a product of {of} is summed up in "
+        yield Finding("TL899", stmt.node, text + " or ".join(sorted(sums)))
 
 
 def depth_of(stmt: Op) -> Sym | None:

@@ -81,9 +81,10 @@ def _wide(subject: Subject, store: ParallelStore) -> str:
     """Which number is wider than the elements beside it."""
     calls = ({}, *(caller.words for caller in subject.callers))
     narrow = next(filter(None, (narrow_type(store, words) for words in calls)), "")
-    if not narrow or store.wide is None:
+    if not narrow or "8" in narrow:
         return ""
-    return f"`{code(store.wide.node)}` is float32 and `{store.store.target.buffer.name}` is {narrow}"
+    number, wide = (store.wide, "float32") if store.wide is not None else (store.untyped, "int32")
+    return f"`{code(number.node)}` is {wide} and `{store.store.target.buffer.name}` is {narrow}" if number else ""
 
 
 def _scalars(subject: Subject) -> dict[str, str]:

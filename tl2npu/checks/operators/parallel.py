@@ -12,7 +12,14 @@ from collections.abc import Iterator
 
 from tl2npu.checks.operators import parallel_copies
 from tl2npu.checks.operators.expr import Expr
-from tl2npu.checks.operators.vector_form import ParallelStore, all_broadcast, is_relu, nest_of, parallel_stores
+from tl2npu.checks.operators.vector_form import (
+    ParallelStore,
+    all_broadcast,
+    is_relu,
+    narrow_type,
+    nest_of,
+    parallel_stores,
+)
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.functions import ASCEND_LOOPS, FUNCTIONS
 from tl2npu.kernel.expressions import code
@@ -92,6 +99,8 @@ def _check_intrinsics(store: ParallelStore) -> Iterator[Finding]:
             yield Finding("TL896", node, f"`{shown}` crashes the compiler: use T.tile.{part.name}")
         elif part.kind == "binary" and part.name in ("&", "|") and any(not arg.loads for arg in part.args):
             yield Finding("TL896", node, f"`{code(part.node)}` crashes the compiler")
+        elif part.kind == "binary" and part.name in ("<<", ">>") and part.args[1].loads:
+            yield Finding("TL896", node, f"`{code(part.node)}` shifts by elements, for which there is no instruction")
         else:
             continue
         return
@@ -102,7 +111,7 @@ def _crashes(part: Expr, store: ParallelStore) -> bool:
 
     With a number in front the statement runs element by element (95acbd7f, generated code for ``ascendc``).
     """
-    if part.args and not part.args[0].loads:
+    if (part.args and not part.args[0].loads) or narrow_type(store, {}):
         return False
     if any(not arg.loads for arg in part.args):
         return not is_relu(part)

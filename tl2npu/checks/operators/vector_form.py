@@ -16,7 +16,7 @@ from tl2npu.checks.operators.expr import Expr, expression, value_of
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
 from tl2npu.kernel.named_types import named_floats, named_types, product_types
-from tl2npu.kernel.numbers import is_float, is_zero
+from tl2npu.kernel.numbers import is_float, is_zero, without_type
 from tl2npu.kernel.simplified import assigned
 
 Form = Literal["vector", "rows", "scalar"]
@@ -25,6 +25,9 @@ _PLANE = 2
 """Axes that an operand must follow: one that does not, and its loop, runs row by row, an element of a tile too
 (``CheckExpressionSupports2DVectorization``)."""
 _NARROW = ("float16", "bfloat16")
+_SHORT = ("int8", "uint8", "int16", "uint16")
+_BITWISE = ("&", "|", "^", "bitwise_and", "bitwise_or", "bitwise_xor")
+_SHIFTS = ("<<", ">>", "shift_left", "shift_right")
 _NAMES = {"float": "float32", "half": "float16"}
 _UNARY = ("exp", "log", "sqrt", "rsqrt", "abs")
 _TWO = ("max", "min", "bitwise_and", "bitwise_or", "shift_left", "shift_right")
@@ -34,7 +37,8 @@ _TWO = ("max", "min", "bitwise_and", "bitwise_or", "shift_left", "shift_right")
 class ParallelStore:
     """A store in a ``T.Parallel`` nest: ``outer`` is the row range of a 2-D nest, ``inner`` the other one.
 
-    ``value`` is simplified as the compiler does. ``wide``: a Python float beside elements, a float32.
+    ``value`` is simplified as the compiler does. ``wide``: a Python float beside elements, a float32; ``untyped``: any
+    number beside them that is an int32 or a float32.
     """
 
     placed: Placed
@@ -45,6 +49,7 @@ class ParallelStore:
     value: Expr
     form: Form
     wide: Expr | None
+    untyped: Expr | None
 
 
 def parallel_stores(subject: Subject) -> Iterator[ParallelStore]:
@@ -72,7 +77,7 @@ def parallel_store(subject: Subject, placed: Placed) -> ParallelStore | None:
     outer = ranges[-2] if len(ranges) > 1 else None
     written = expression(assigned(stmt.node) or stmt.value.node, stmt.env, subject.located.evaluator)
     wide = _wide(written, _floats(subject))
-    found = ParallelStore(placed, stmt, nest, outer, ranges[-1], value, "vector", wide)
+    found = ParallelStore(placed, stmt, nest, outer, ranges[-1], value, "vector", wide, _untyped(written))
     return for_types(found, _sums(subject))
 
 
@@ -94,9 +99,24 @@ def for_types(found: ParallelStore, words: Mapping[str, str]) -> ParallelStore:
 
 
 def narrow_type(found: ParallelStore, words: Mapping[str, str]) -> str:
-    """The element type of a store beside whose elements a Python float is another type; empty if there is none."""
+    """The element type of a store beside whose elements a number of Python is another type; empty if there is none."""
     kinds = {one_name(words.get(name, name)) for name in types_of(found.value, found.store.target)}
-    return next(iter(kinds), "") if found.wide is not None and kinds <= {*_NARROW} and len(kinds) == 1 else ""
+    if len(kinds) > 1:
+        return ""
+    kind = next(iter(kinds), "")
+    is_wider = (kind in _NARROW and found.wide is not None) or (kind in _SHORT and found.untyped is not None)
+    return kind if is_wider else ""
+
+
+def _untyped(value: Expr) -> Expr | None:
+    """A number beside elements that is not written in a type; of operators on bits it has that of the elements."""
+    if value.kind not in ("binary", "unary", "call") or value.name in ("cast", "Cast", "astype", *_BITWISE):
+        return None
+    for position, arg in enumerate(value.args):
+        counts = value.name in _SHIFTS and position == 1 and arg.sym is not None and arg.sym.constant is not None
+        if arg.kind == "number" and without_type(arg.node) is arg.node and not counts:
+            return arg
+    return next(filter(None, map(_untyped, value.args)), None)
 
 
 def _wide(value: Expr, floats: Collection[str]) -> Expr | None:
@@ -143,6 +163,8 @@ def _vectorises(value: Expr, target: Operand, items: tuple[Range | None, Range],
         if part.kind == "number" and any(i is not None and part.depends_on(i) for i in items):
             return False  # a loop variable as a value
         if part.kind == "other" or (part.kind == "call" and part.name not in _UNARY + _TWO):
+            return False
+        if part.kind == "unary" and part.name == "~" and part.args[0].kind != "load":
             return False
         if part.kind == "binary" and (part.name in ("//", "%", "^", "**", "?") or not part.args[0].loads):
             return False  # integer division; a number on the left

@@ -83,7 +83,7 @@ _MISSING = {
         Reduce TVMBackendAllocWorkspace TVMBackendFreeWorkspace While alloc_buffer allocate anylist_getitem
         anylist_resetitem anylist_setitem_call_cpacked anylist_setitem_call_packed arg attr axis bind
         block_name_suffix_context buffer buffer_decl buffer_store buffer_var comm_reducer decl_buffer
-        end_profile_intrinsic evaluate func_attr func_name func_ret
+        end_profile_intrinsic evaluate func_name func_ret
         get_active_lane_mask get_let_value get_tvm_dtype has_let_value ignore_loop_partition index_map
         index_to_coordinates init inline iter_var let lookup_param match_buffer meta_class meta_var q_multiply_shift
         q_multiply_shift_per_axis reads ret sblock sblock_alloc_buffer sblock_attr start_profile_intrinsic target
@@ -108,8 +108,8 @@ HANDLED: Mapping[str, tuple[str, ...]] = MappingProxyType(
                 GemmWarpPolicy annotate_compile_flags annotate_consumer_reg_alloc annotate_l2_hit_ratio
                 annotate_layout annotate_min_blocks_per_sm annotate_pass_configs annotate_producer_reg_dealloc
                 annotate_restrict_buffers annotate_safe_value assume dec_max_nreg device_assert
-                disable_warp_group_reg_alloc fence_proxy_async inc_max_nreg no_set_max_nreg pdl_sync pdl_trigger
-                print set_max_nreg sync_threads sync_warp use_swizzle Fragment Layout
+                disable_warp_group_reg_alloc fence_proxy_async func_attr inc_max_nreg no_set_max_nreg pdl_sync
+                pdl_trigger print set_max_nreg sync_threads sync_warp use_swizzle Fragment Layout
                 """,
             "plain/types": """
                 Any AnyDType Buffer FragmentBuffer LocalBuffer PrimExpr SharedBuffer Tensor bfloat16 bool boolean

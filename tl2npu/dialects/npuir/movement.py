@@ -13,7 +13,7 @@ from tl2npu.dialects.npuir.build import CUSTOMIZE, Trailing, rows, trailing
 OPERATORS = (
     *rows(
         Kind.COPY,
-        "copy: <src >dst coalesced_width=None size=None # the third position is no size; "
+        "copy: <src >dst coalesced_width=None size=None # the third position is not a size; "
         "not between two tensors in global memory",
         file="tilelang/language/copy.py",
         core=Core.BY_OPERANDS,

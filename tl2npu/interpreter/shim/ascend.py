@@ -70,7 +70,7 @@ def _aligned(tile: np.ndarray, mode: str, dual: str) -> None:
     if mode not in vars(FixpipeDMAMode) or dual not in vars(FixpipeDualDstMode):
         raise fault(f"al.fixpipe: there is no mode {mode}, {dual}")
     if extent % step:
-        raise fault(f"al.fixpipe: {mode}, {dual}: {extent} is no multiple of {step}")
+        raise fault(f"al.fixpipe: {mode}, {dual}: {extent} is not a multiple of {step}")
 
 
 def copy(src: Any, dst: Any, **_: Any) -> None:

@@ -54,7 +54,7 @@ def insert_tile(x: Any, tile: Any, index: Any, **_: Any) -> Any:
 def _tile(x: Any, index: Any, sizes: tuple[int, ...]) -> tuple[slice, ...]:
     whole = tuple(number(extent) for extent in x.shape)
     if len(sizes) != len(whole) or any(extent % size for extent, size in zip(whole, sizes, strict=True)):
-        raise fault(f"a tensor of shape {list(whole)} is no grid of tiles of shape {list(sizes)}")
+        raise fault(f"a tensor of shape {list(whole)} is not a grid of tiles of shape {list(sizes)}")
     counts = tuple(extent // size for extent, size in zip(whole, sizes, strict=True))
     index = plain(index)
     if isinstance(index, (tuple, list, tl.tuple)):

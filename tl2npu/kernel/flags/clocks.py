@@ -12,6 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import lcm
+from operator import ge
 
 from tl2npu.dialects.ascend.sync import RESULT_OF_SCALAR_UNIT
 from tl2npu.dialects.catalogue import Kind
@@ -392,9 +393,11 @@ class Run:
             self._join(thread, self.clocks[other])
 
     def _join(self, thread: int, clock: Clock) -> None:
-        own = self.clocks[thread][thread]
-        self.clocks[thread] = [max(pair) for pair in zip(self.clocks[thread], clock, strict=True)]
-        self.clocks[thread][thread] = own
+        mine = self.clocks[thread]
+        if not all(map(ge, mine, clock)):
+            own = mine[thread]
+            self.clocks[thread] = list(map(max, mine, clock))
+            self.clocks[thread][thread] = own
 
 
 def _clash(earlier: Seen, seen: Seen) -> bool:

@@ -11,7 +11,7 @@ from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.dialects.functions import OF_FLOATS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.scalar_types import Type, exact, family, mismatch, of_sum
-from tl2npu.kernel.parser.scopes import Scopes
+from tl2npu.kernel.parser.scopes import Scopes, What
 from tl2npu.kernel.parser.values import DONE, SOME_ITEMS, TILES, UNKNOWN, Parsed, named, wider
 from tl2npu.source.tree import argument, mentioned, nodes_of
 
@@ -92,8 +92,8 @@ class Calls:
             self.front_end.value(node.func)
         return UNKNOWN
 
-    def _stop(self, node: cst.CSTNode, text: str) -> None:
-        self.front_end.tell("stop", node, text)
+    def _stop(self, node: cst.CSTNode, text: str, what: What = "stop") -> None:
+        self.front_end.tell(what, node, text)
 
     def _of_python(self, name: str, node: cst.Call, values: Sequence[Parsed]) -> Parsed:
         if name in _NUMBERS or name in _ANY:
@@ -180,9 +180,9 @@ class Calls:
                 continue  # its domain is a list of extents
             no_count = op.kind is Kind.LAUNCH and value == Parsed("number", "bool")
             if value.type == "float" and value.kind in ("number", "device", "cell"):
-                self._stop(arg.value, f"`{code(arg.value)}` is a float, but T.{op.name} takes integers")
+                self._stop(arg.value, f"`{code(arg.value)}` is a float, but T.{op.name} takes integers", "size")
             elif no_count or value.kind in ("text", "none", "odd", *TILES) or (value.kind == "items" and not arg.star):
-                self._stop(arg.value, f"`{code(arg.value)}` is not an integer")
+                self._stop(arg.value, f"`{code(arg.value)}` is not an integer", "size")
 
     def _buffers(self, op: Operator, node: cst.Call, values: Sequence[Parsed]) -> None:
         try:
@@ -211,11 +211,11 @@ class Calls:
         items = value.items if value.kind == "items" else (value,)
         for item in items or ():
             if item.on_device:
-                self._stop(
-                    node.args[shape].value, f"the size `{code(node.args[shape].value)}` is known at run time only"
-                )
+                text = f"the size `{code(node.args[shape].value)}` is known at run time only"
+                self._stop(node.args[shape].value, text, "size")
             elif item == Parsed("number", "float"):
-                self._stop(node.args[shape].value, f"the shape `{code(node.args[shape].value)}` contains a float")
+                text = f"the shape `{code(node.args[shape].value)}` contains a float"
+                self._stop(node.args[shape].value, text, "size")
         kind = ""
         if dtype < len(node.args):
             python = code(node.args[dtype].value) in ("float", "int", "bool")
@@ -291,14 +291,14 @@ class Calls:
         values = [self._index(index, base) for index in indices]
         if base.kind == "items":
             if values and values[0].on_device:
-                self._stop(node, f"`{code(node)}` indexes a Python sequence with a run-time value")
+                self._stop(node, f"`{code(node)}` indexes a Python sequence with a run-time value", "sequence")
             literal = indices[0].value if type(indices[0]) is cst.Index else None
             if type(literal) is cst.Integer and base.items is not None and int(literal.value, 0) < len(base.items):
                 return base.items[int(literal.value, 0)]
             return UNKNOWN if type(indices[0]) is cst.Index else SOME_ITEMS
         if base.kind != "buffer":
             if base.kind == "odd" and values and values[0].on_device:
-                self._stop(node, f"`{code(node)}` indexes a Python object with a run-time value")
+                self._stop(node, f"`{code(node)}` indexes a Python object with a run-time value", "sequence")
             return UNKNOWN
         count = len(values)
         if count == 1 and values[0].kind == "items":
@@ -306,10 +306,10 @@ class Calls:
         elif count == 1 and values[0].kind == "unknown":
             count = base.rank or 1
         if any(type(index) is cst.Index and index.star for index in indices):
-            self._stop(node, f"`{code(node)}` unpacks an index with `*`, which is not supported")
+            self._stop(node, f"`{code(node)}` unpacks an index with `*`, which is not supported", "index")
         elif base.rank is not None and count != base.rank:
             text = f"`{code(node)}` has {count} {'index' if count == 1 else 'indices'}, but `{code(node.value)}` has"
-            self._stop(node, f"{text} {base.rank} {'axis' if base.rank == 1 else 'axes'}")
+            self._stop(node, f"{text} {base.rank} {'axis' if base.rank == 1 else 'axes'}", "index")
         if any(type(index) is cst.Slice for index in indices):
             return Parsed("region", base.dtype)
         return Parsed("device", base.dtype)
@@ -318,14 +318,14 @@ class Calls:
         if type(index) is cst.Index:
             value = self.front_end.value(index.value)
             if base.kind == "buffer" and (value.type == "float" and value.kind in ("number", "device", "cell")):
-                self._stop(index.value, f"the index `{code(index.value)}` is a float: divide with `//`")
+                self._stop(index.value, f"the index `{code(index.value)}` is a float: divide with `//`", "index")
             elif base.kind == "buffer" and value.kind in ("none", "odd", "text"):
-                self._stop(index.value, f"`{code(index.value)}` cannot index a tile")
+                self._stop(index.value, f"`{code(index.value)}` cannot index a tile", "index")
             return value
         assert type(index) is cst.Slice
         for part in (index.lower, index.upper, index.step):
             if part is not None and self.front_end.value(part).type == "float" and base.kind == "buffer":
-                self._stop(part, f"the index `{code(part)}` is a float: divide with `//`")
+                self._stop(part, f"the index `{code(part)}` is a float: divide with `//`", "index")
         if index.step is not None and base.kind == "buffer" and code(index.step) not in ("1", "None"):
-            self._stop(index.step, f"a tile slice cannot have a step: `{code(index)}`")
+            self._stop(index.step, f"a tile slice cannot have a step: `{code(index)}`", "index")
         return Parsed("number", "int")

@@ -66,12 +66,11 @@ def _bits(dtype: str) -> int:
 
 def holds(dtype: str, number: float) -> bool:
     """Whether a number is a constant of an element type; a float is cut to an integer, as ``T.cast`` does it."""
-    if number != number or not exact(dtype):
+    dtype = exact(dtype)
+    if number != number or not dtype or dtype == "bool":
         return True
     if family(dtype) == "float":
-        return math.isinf(number) or abs(number) <= _LARGEST.get(exact(dtype), math.inf)
-    if dtype == "bool":
-        return True
+        return math.isinf(number) or abs(number) <= _LARGEST.get(dtype, math.inf)
     count = 2 ** _bits(dtype)
     low = 0 if dtype.startswith("u") else -count // 2
     return not math.isinf(number) and low <= int(number) < low + count

@@ -17,16 +17,36 @@ from tl2npu.kernel.parser.values import NONE, UNKNOWN, Parsed, Stop, assigned
 from tl2npu.source.names import Names
 from tl2npu.source.tree import walk
 
-What = Literal["stop", "value", "types", "number", "connective", "annotation", "undefined", "stale"]
+What = Literal[
+    "stop",
+    "choice",
+    "index",
+    "sequence",
+    "size",
+    "value",
+    "half",
+    "types",
+    "number",
+    "connective",
+    "annotation",
+    "undefined",
+    "stale",
+    "unused",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What the parser does not do as Python does; ``value``: a number that is given a type which does not hold it;
-    ``number``: one that is used as a condition; ``connective``: ``T.And``, ``T.Or`` or ``T.Not`` of a value that Python
-    knows; ``types``: a comparison of two types, ``sides`` are what is compared. ``lost``: the assignment whose value is
-    forgotten; ``meant``: its old value is what such text means: that of an outer loop, or the block's index in
-    each turn."""
+    """What the parser does not do as Python does.
+
+    ``choice``: ``a if b else c`` by a run-time value; ``index``: an index or what has one; ``sequence``: one of a
+    Python sequence; ``size``: the extent of a tile or a loop; ``value``: a number that is given a type which does not
+    hold it; ``half``: arithmetic of float16 scalars, at which BiSheng stops; ``unused``: a comparison as a statement;
+    ``number``: a number that is used as a condition; ``connective``: ``T.And``, ``T.Or`` or ``T.Not`` of a value that
+    Python knows; ``types``: a comparison of two types, ``sides`` are what is compared. ``lost``: the assignment whose
+    value the parser forgets; ``meant``: its old value is what such text means: that of an outer loop, or the block's
+    index in each turn.
+    """
 
     what: What
     node: cst.CSTNode
@@ -34,6 +54,11 @@ class Found:
     sides: tuple[Parsed, ...] = ()
     lost: cst.CSTNode | None = None
     meant: bool = False
+
+    @property
+    def stops(self) -> bool:
+        """Whether the parser goes no further, whatever the text around it is."""
+        return self.what in ("stop", "choice", "index", "sequence", "size")
 
 
 @dataclass

@@ -18,6 +18,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.calls import Calls
 from tl2npu.kernel.parser.scopes import Frame, Scopes, Surroundings, short, variable
 from tl2npu.kernel.parser.values import (
+    BITS,
     ODD,
     SOME_ITEMS,
     TEXT,
@@ -123,7 +124,9 @@ class FrontEnd(Scopes):
             self._augmented(node)
         elif type(node) is cst.Expr:
             value = self.value(node.value)
-            if value.kind in ("items", "odd", "buffer") or value == Parsed("number", "float"):
+            if type(node.value) is cst.Comparison:
+                self.tell("unused", node, f"`{short(node.value)}` compares and has no effect")
+            elif value.kind in ("items", "odd", "buffer") or value == Parsed("number", "float"):
                 self.tell("stop", node, f"`{short(node.value)}` is not a statement in a kernel")
         elif type(node) is cst.If:
             self._if(node)
@@ -195,7 +198,7 @@ class FrontEnd(Scopes):
     def _store(self, target: cst.Subscript) -> None:
         self.value(target)
         if any(type(item.slice) is cst.Slice for item in target.slice):
-            self.tell("stop", target, f"`{short(target)}` is not a single element: it cannot be assigned")
+            self.tell("index", target, f"`{short(target)}` is not a single element: it cannot be assigned")
 
     def _annotated(self, node: cst.AnnAssign) -> None:
         if node.value is None:
@@ -326,7 +329,7 @@ class FrontEnd(Scopes):
         if type(node) is cst.IfExp:
             test = self.value(node.test)
             if test.on_device:
-                self.tell("stop", node, f"`{short(node.test)}` is known at run time only: write `T.if_then_else`")
+                self.tell("choice", node, f"`{short(node.test)}` is known at run time only")
             return joined(self.value(node.body), self.value(node.orelse))
         if type(node) is cst.Call:
             return self.calls.call(node)
@@ -338,11 +341,20 @@ class FrontEnd(Scopes):
         made = self._try(node, lambda: binary(operator, left, right))
         if made.on_device:
             self.fits(node, made.dtype, left, right)
+        if made.on_device and isinstance(operator, BITS):  # ``bitwise_and(x, int)`` of TVM takes an int32 in any case
+            self.fits(node, "int32", *(side for side in (left, right) if side.kind == "number"))
+        self._needs_half(node, left, right)
         return made
+
+    def _needs_half(self, node: cst.CSTNode, *parts: Parsed) -> None:
+        if not self.parallel and all(part.on_device and part.own == "float16" for part in parts):
+            self.tell("half", node, f"`{short(node)}` is arithmetic of float16 scalars, which the NPU does not have")
 
     def _unary(self, node: cst.UnaryOperation) -> Parsed:
         if type(node.operator) is not cst.Not:
             part = self.value(node.expression)
+            if type(node.operator) is cst.Minus:
+                self._needs_half(node, part)
             return self._try(node, lambda: unary(node.operator, part))
         value = self.value(node.expression)
         if value.on_device:

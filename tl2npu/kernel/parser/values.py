@@ -84,7 +84,7 @@ _ARITHMETIC: Mapping[type[cst.BaseBinaryOp], Callable[[float, float], float]] = 
     cst.FloorDivide: operators.floordiv,
     cst.Modulo: operators.mod,
 }
-_BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift)
+BITS = (cst.BitAnd, cst.BitOr, cst.BitXor, cst.LeftShift, cst.RightShift)
 
 
 class Stop(Exception):
@@ -146,11 +146,11 @@ def binary(operator: cst.BaseBinaryOp, left: Parsed, right: Parsed) -> Parsed:
         types = {part.type for part in both}
         if type(operator) is cst.Divide and types <= {"int", "bool"}:
             raise Stop("divides integers: write `//`, or convert an operand with `T.float32`")
-        if isinstance(operator, (cst.FloorDivide, cst.Modulo, *_BITS)) and "float" in types:
+        if isinstance(operator, (cst.FloorDivide, cst.Modulo, *BITS)) and "float" in types:
             raise Stop("applies an integer operator to a float")
-        if isinstance(operator, _BITS) and types == {"bool"}:
+        if isinstance(operator, BITS) and types == {"bool"}:
             return Parsed("device", "bool")
-        whole = isinstance(operator, (cst.FloorDivide, cst.Modulo, *_BITS)) and not types & {"bool"}
+        whole = isinstance(operator, (cst.FloorDivide, cst.Modulo, *BITS)) and not types & {"bool"}
         return Parsed("device", wider(*both) or ("int*" if whole else ""), number=_folded(operator, left, right))
     if all(part.kind == "number" for part in both):
         found = "float" if type(operator) is cst.Divide else wider(*both)
@@ -179,8 +179,8 @@ def unary(operator: cst.BaseUnaryOp, part: Parsed) -> Parsed:
     if part.on_device:
         if type(operator) is cst.Plus:
             raise Stop("has a unary `+`, which a kernel does not support")
-        if type(operator) is cst.Minus and part.type == "bool":
-            raise Stop("negates a condition")
+        if type(operator) is cst.Minus and (part.type == "bool" or part.dtype.startswith("uint")):
+            raise Stop("negates a condition" if part.type == "bool" else f"negates a {part.dtype}: subtract it from 0")
         if type(operator) is cst.BitInvert and part.type == "bool":
             raise Stop("is always true in the generated code: write `not`")
         if type(operator) is cst.BitInvert and part.type == "float":

@@ -72,7 +72,7 @@ def _write_out(job: Job) -> None:
     values = _numbers_of_factory(job)
     edits, done = Edits(index), set[int]()
     for found in read_as_the_parser(job.file, job.kernel, callers_of(job.file, job.located)) if values else ():
-        if found.what != "stop" or body not in index.ancestors(found.node):
+        if not found.stops or body not in index.ancestors(found.node):
             continue
         for use in names_in(found.node):
             value = values.get(use.value)

@@ -425,7 +425,7 @@ class Watched(Access):
         if self.observer.gpu:
             return
         party = self.party(site, "Access", None if site == self.step_site else V)
-        message = f"Misaligned access at UB: {party}: {what} is byte {size}, no multiple of {block}"
+        message = f"Misaligned access at UB: {party}: {what} is byte {size}, not a multiple of {block}"
         if not what.startswith("the first"):
             message = message.replace("is byte", "is").replace(", no", " bytes, no")
         self.observer.report.add(Hazard(kinds.MISALIGNED, message, "UB", self.names[number], None, party))

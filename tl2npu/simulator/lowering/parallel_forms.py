@@ -17,7 +17,9 @@ ROWS = "rows"
 SCALAR = "scalar"
 
 _OPS = {"+", "-", "*", "/", "&", "|", "<<", ">>"}
+_BITS = {"&", "|", "<<", ">>"}
 _CALLS = {"exp", "log", "sqrt", "rsqrt", "abs", "max", "min"}
+_SHORT = {"int8", "uint8", "int16", "uint16"}
 
 
 def form(stmt: Parallel) -> str:
@@ -69,13 +71,22 @@ def _vector(value: Value, nest: Parallel, top: bool = False) -> bool:
             return False
         if value.name == "exp" and not isinstance(value.args[0], Load):
             return False
+        if _is_wider(value.dtype, *value.args):
+            return False
         return all(_vector(a, nest) for a in value.args)
     if isinstance(value, Binary):
         if value.op not in _OPS or not isinstance(value.left, Expr) or isinstance(value.left, Const):
             return False  # a scalar on the left is a scalar loop (g3_sleft)
+        if value.op not in _BITS and _is_wider(value.dtype, value.left, value.right):
+            return False
         whole = dtypes.is_float(value.dtype) or value.op != "/"  # sums of integers are vector instructions (i32add)
         return whole and _vector(value.left, nest) and _vector(value.right, nest)
     return isinstance(value, Var) and all(value is not v for v in nest.vars)
+
+
+def _is_wider(dtype: str, *args: Value) -> bool:
+    """A number of Python beside short integers is an int32: they are computed as such, one by one, and cast."""
+    return dtype in _SHORT and any(isinstance(arg, (int, Var)) for arg in args)
 
 
 def _plain_index(index: Value, nest: Parallel) -> bool:

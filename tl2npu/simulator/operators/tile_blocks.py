@@ -150,7 +150,7 @@ def sum_rows(A: Any, dst: Any, src: Any, sumParams: Any) -> None:
     rows, padded, real = (int(n) for n in sumParams)
     if not 0 <= real <= padded or padded * itemsize(src) % _BLOCK:
         raise SimulatorError(
-            f"T.tile.sum_experiment: a row of {real} elements padded to {padded}, no multiple of 32 bytes"
+            f"T.tile.sum_experiment: a row of {real} elements padded to {padded}, not a multiple of 32 bytes"
         )
     flat, target = from_here(src, "r"), from_here(dst, "w")
     same_type("sum_experiment", flat, target)

@@ -59,7 +59,7 @@ class Notebook:
 
     @classmethod
     def read(cls, json_text: str) -> Notebook:
-        """Raises :class:`SourceError` for what is no notebook, :class:`NotebookSkipped` for one without Python."""
+        """Raises :class:`SourceError` for what is not a notebook, :class:`NotebookSkipped` for one without Python."""
         content = _loaded(json_text)
         language = _language(content.get("metadata"))
         if language.lower() not in _PYTHON:
@@ -165,7 +165,7 @@ def _loaded(json_text: str) -> dict[str, Any]:
         message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise SourceError(f"not a notebook: invalid JSON: {message}", line) from None
     if not isinstance(content, dict):
-        raise SourceError("not a notebook: the JSON is no object")
+        raise SourceError("not a notebook: the JSON is not an object")
     version = content.get("nbformat")
     if isinstance(version, int) and version < 4:
         raise SourceError(
@@ -194,7 +194,7 @@ def _cells(json_text: str) -> list[tuple[int, int]]:
 def _code(json_text: str, span: tuple[int, int], raw: object, number: int) -> Source | None:
     """The source of a code cell; None for any other cell."""
     if not isinstance(raw, dict):
-        raise SourceError(f"not a notebook: cell {number} is no object")
+        raise SourceError(f"not a notebook: cell {number} is not an object")
     if raw.get("cell_type") != "code" or "source" not in raw:
         return None
     source = Source.read(json_text, members(json_text, span[0])["source"])

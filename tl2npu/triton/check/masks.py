@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from tl2npu.results import Diagnostic
 from tl2npu.triton.check.names import Names
@@ -77,6 +78,7 @@ class _Reader:
     def below(self, pointer: ast.expr, mask: ast.expr) -> str:
         """The comparison that keeps an offset of the pointer from being negative, as it is written."""
         inside = {ast.dump(part) for part in self.unclamped(pointer)}
+        steps = [ast.dump(part.left) for part in self.unclamped(pointer) if _is_step_back(part)]
         for part in self.parts(mask):
             value = self.values.get(part.id, part) if isinstance(part, ast.Name) else part
             if not isinstance(value, ast.Compare) or len(value.ops) != 1:
@@ -86,6 +88,8 @@ class _Reader:
                 high, low = low, high
             elif not isinstance(value.ops[0], (ast.GtE, ast.Gt)):
                 continue
+            if _is_zero(low) and any(ast.dump(high) in step for step in steps):
+                return ast.unparse(value)
             gap = high if _is_zero(low) else ast.BinOp(high, ast.Sub(), low)
             if ast.dump(gap) in inside and any(_is_difference(item) for item in ast.walk(gap)):
                 return ast.unparse(value)
@@ -107,11 +111,27 @@ class _Reader:
                 if isinstance(part, ast.Call) and self.names.function(part.func) == "load" and not _has_mask(part):
                     text = f"`{ast.unparse(part)}` is read for every lane: tl.where computes both of its arms"
                     yield "TL772", call, text
+                elif isinstance(part, ast.Call) and self.names.function(part.func) == "load":
+                    yield from self.predecessor(call, part)
                 elif isinstance(part, ast.BinOp) and isinstance(part.op, (ast.FloorDiv, ast.Mod)):
                     names = {ast.dump(item) for item in self.unclamped(part.right) if isinstance(item, ast.Name)}
                     if names and names <= test:
                         text = f"`{ast.unparse(part)}` is computed for every lane: tl.where computes both of its arms"
                         yield "TL772", call, text
+
+    def predecessor(self, call: ast.Call, load: ast.Call) -> Iterator[tuple[str, ast.expr, str]]:
+        """``tl.where(i == 0, 0, tl.load(p + i - 1, mask))``: lane 0 is read, in front of the tensor."""
+        test, pointer = call.args[0], self.names.written_out(load.args[0])
+        first = self.values.get(test.id, test) if isinstance(test, ast.Name) else test
+        if not isinstance(first, ast.Compare) or not _is_zero(first.comparators[0]):
+            return
+        lane = ast.dump(self.names.written_out(first.left))
+        steps = [part for part in self.unclamped(pointer) if _is_step_back(part) and lane in ast.dump(part.left)]
+        mask = next((word.value for word in load.keywords if word.arg == "mask"), None) or load.args[1]
+        guards = [part for part in ast.walk(self.names.written_out(mask)) if isinstance(part, ast.Compare)]
+        if steps and not any(lane == ast.dump(part.left) and _is_zero(part.comparators[0]) for part in guards):
+            text = f"the lane of `{ast.unparse(first)}` is read in front of `{self.names.root(load.args[0])}`"
+            yield "TL772", call, f"{text}: tl.where computes both of its arms"
 
 
 def _has_mask(call: ast.Call) -> bool:
@@ -123,6 +143,11 @@ def _is_zero(node: ast.expr) -> bool:
     return text in ("0", "-1")
 
 
-def _is_difference(node: ast.AST) -> bool:
+def _is_step_back(node: ast.AST) -> TypeGuard[ast.BinOp]:
+    """Something minus a positive number."""
+    return _is_difference(node) and isinstance(node.right, ast.Constant) and node.right.value not in (0, None)
+
+
+def _is_difference(node: ast.AST) -> TypeGuard[ast.BinOp]:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 

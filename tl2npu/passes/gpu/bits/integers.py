@@ -167,8 +167,9 @@ def _made(sign: str, left: Integer, right: Integer, known: Known | None = None) 
     widest = min(low, left.widest[0], right.widest[0]), max(high, left.widest[1], right.widest[1])
     if widest[0] < _INT64[0] or widest[1] > _INT64[1]:
         raise NoInteger(sign)
+    sides = [_beside_bits(side) if sign in BITWISE else side.expr for side in (left, right)]
     return Integer(
-        Expr("binary", sign, (left.expr, right.expr)),
+        Expr("binary", sign, tuple(sides)),
         left.dtype,
         low,
         high,
@@ -178,6 +179,11 @@ def _made(sign: str, left: Integer, right: Integer, known: Known | None = None) 
         sym=known[2] if known is not None else None,
         names=left.names | right.names,
     )
+
+
+def _beside_bits(side: Integer) -> Expr:
+    """TVM's operators on bits take a number of Python for an int32, beside an int64 too."""
+    return number(f"T.int64({side.low})") if side.is_literal and not side.fits(INT32) else side.expr
 
 
 _Ends = Callable[[Integer, Integer], tuple[int, int]]

@@ -86,7 +86,7 @@ class Rows:
         return f"{self.buffer.name}[{', '.join([*self.texts, *([self.axis.start] if self.axis else [])])}]"
 
 
-def rows_of(work: LoopOperands, load: Operand, row: Range, column: Range | None, stmt: Store) -> Rows | None:
+def rows_of(work: LoopOperands, load: Operand, row: Range, column: Range | None, stmt: Stmt) -> Rows | None:
     """The rows that a load or a store goes through, with the columns last; None if it goes through something else."""
     assert load.dims is not None
     texts: list[str] = []
@@ -99,7 +99,12 @@ def rows_of(work: LoopOperands, load: Operand, row: Range, column: Range | None,
         axis = axis_of(dim.node, work.ranges, work.lets, work.evaluator, stmt.env)
         names = _names(work, dim.node)
         if number == last and column is not None:
-            if axis is None or axis.range is not column:
+            if axis is None:  # `x[i * pitch + j]`: the row is a part of the last axis
+                axis = axis_of(dim.node, [column], work.lets, work.evaluator, stmt.env)
+                if axis is None or not work.is_inside(dim.node, axis.lo, stmt):
+                    return None  # in front of the tensor it would be a part of a row
+                picks[number] = cst.parse_expression(axis.start)
+            if axis.range is not column:
                 return None
             along = axis
         elif column is not None and column.name in names:
@@ -176,7 +181,7 @@ def tests_of_rows(work: LoopOperands, stmt: Stmt, rows: Rows, conditions: Sequen
     for axis, node in rows.picks.items():  # a GPU reads zeros in front of a tensor and behind it, and stores nothing
         index = work.evaluator.sym(work.lets.expand(node), stmt.env)
         extent = rows.buffer.shape[axis]
-        text = rows.texts[axis]
+        text = rows.texts[axis] if axis < len(rows.texts) or rows.axis is None else rows.axis.start
         if not (_is_told(work, stmt, index + 1, conditions) or work.is_inside(node, index, stmt)):
             tests.append(f"{text} >= 0")
         if not (_is_told(work, stmt, extent - index, conditions) or work.is_inside(node, extent - 1 - index, stmt)):

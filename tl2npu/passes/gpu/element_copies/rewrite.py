@@ -6,6 +6,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Loop, Memory, Op, Stmt, walk, walk_with_parents
+from tl2npu.passes.gpu.element_copies import spans
 from tl2npu.passes.gpu.element_copies.calls import plain_copies
 from tl2npu.passes.gpu.element_copies.columns import split_columns
 from tl2npu.passes.gpu.element_copies.loops import LoopWork
@@ -17,6 +18,7 @@ def to_copies(job: Job) -> None:
     """``T.Parallel`` loops between global memory and tiles; global operands inside arithmetic are loaded first."""
     split_columns(job)
     plain_copies(job)
+    spans.through_tiles(job)
 
     def step() -> bool:
         found = _next(job)

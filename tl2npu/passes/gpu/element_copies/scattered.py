@@ -15,7 +15,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt
 from tl2npu.kernel.ranges.reach import choice_of
 from tl2npu.kernel.regions import Axis, Region, extent_text
-from tl2npu.passes.gpu.element_copies.gathers import Rows, tests_of_rows
+from tl2npu.passes.gpu.element_copies.gathers import Rows, rows_of, tests_of_rows
 from tl2npu.passes.gpu.element_copies.guards import all_of
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.gpu.element_copies.values import is_zero
@@ -62,6 +62,9 @@ class ScatteredElements(LoopOperands):
             or BITS.get(element_type(self.job, buffer), _NARROWEST) < _NARROWEST
         ):
             raise Blocked("TL170", stmt.node, text)
+        rows = self._row_by_row(operand, item) if not (conditions or item.branches) else None
+        if rows is not None:
+            return rows
         guards = tuple(code(branch.cond.node) for branch, then in item.branches if then)
         key = ("scattered", code(operand.node), *map(code, conditions), neutral)
         if not conditions and (code(operand.node), guards) in self._under:
@@ -74,6 +77,34 @@ class ScatteredElements(LoopOperands):
         if conditions:
             self._under[code(operand.node), guards] = element
         return element
+
+    def _row_by_row(self, operand: Operand, item: Item) -> str | None:
+        """The element of a tile whose rows are parts of the tensor; None if they are not."""
+        if len(self.ranges) != _MOST_AXES:
+            return None
+        row, column = self.ranges
+        rows = rows_of(self, operand, row, column, item.stmt)
+        if rows is None or not rows.picks:
+            return None
+        key = ("rows", code(operand.node))
+        if key not in self.tiles:
+            tile = self.tiles[key] = self.tile(
+                Region(operand.buffer, (Axis(row.var, "0", row), Axis(column.var, "0", column)))
+            )
+            tests = tests_of_rows(self, item.stmt, rows, ())
+            copy = f"T.copy({rows.part()}, {tile}[{row.name}, :])"
+            body = [
+                *self.own_words([*tests, rows.start()]),
+                *([f"if {all_of(tests)}:", f"    {copy}"] if tests else [copy]),
+            ]
+            lines = [f"T.clear({tile})"] if tests else []
+            self._before(
+                "\n".join(
+                    [*lines, f"for {row.name} in T.serial({extent_text(row)}):", *(f"    {line}" for line in body)]
+                )
+            )
+            self.say("TL169", item.stmt.node, f"the rows of `{operand.buffer.name}` are loaded one by one")
+        return f"{self.tiles[key]}[{row.name}, {column.name}]"
 
     def _read_one_by_one(
         self,

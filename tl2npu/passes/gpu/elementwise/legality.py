@@ -239,8 +239,15 @@ class Legality(Instructions):
     def legal_pair(self, value: Expr, place: Place | None, rest: frozenset[str]) -> Expr:
         left, right = value.args
         dtype = value.dtype or (place.dtype if place is not None else "float32")
+        if value.name in ("+", "-") and element_types.is_integer(dtype):
+            left, right = self.limit_apart(left, rest | right.buffers), self.limit_apart(right, rest | left.buffers)
         left = self.legal(left, place, rest | right.buffers, dtype)
         return with_args(value, left, self.legal(right, place, rest | left.buffers, dtype))
+
+    def limit_apart(self, value: Expr, rest: frozenset[str]) -> Expr:
+        """A maximum in a tile of its own: TVM makes ``max(a, b) - b`` of integers ``max(a - b, 0)``."""
+        is_limit = value.kind == "call" and value.name in ("max", "min") and value.axes
+        return self.hoist(value, None, rest) if is_limit else value
 
     def row_value(self, value: Expr) -> Expr:
         """A value for each row that is more than an element: into a vector, in a loop over the rows."""

@@ -11,7 +11,7 @@ import libcst as cst
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Side, children, walk
-from tl2npu.kernel.stages import count_of_statements
+from tl2npu.kernel.stages import changed_variables, count_of_statements
 from tl2npu.passes.gpu.launch import stages
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import expression
@@ -50,6 +50,8 @@ def _why_not(job: Job, loop: Loop) -> str | None:
         return "pipelines do not nest"
     if any(isinstance(stmt, Branch) for stmt in inside):
         return "its statements differ between iterations"
+    if changed_variables(job.kernel, loop):
+        return "a variable changes in it"
     item = loop.ranges[0]
     if any("@" in name for name in (*item.extent.variables(), *item.start.variables())) or loop.loads:
         return "its bounds are known at run time only"

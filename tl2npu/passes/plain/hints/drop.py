@@ -39,6 +39,7 @@ STATEMENTS: Mapping[str, str] = {
     "annotate_compile_flags": "flags for CUDA",
     "annotate_pass_configs": "settings of the GPU compiler",
     "fence_proxy_async": "GPU memory fence",
+    "func_attr": "hints for the GPU compiler",
     "pdl_sync": "launches run one after the other on an NPU",
     "pdl_trigger": "launches run one after the other on an NPU",
     "sync_threads": "no threads to synchronise",
@@ -46,6 +47,7 @@ STATEMENTS: Mapping[str, str] = {
 }
 """Operators that stand alone and go -> what they are about."""
 
+_ATTRIBUTES = ("tir.noalias", "tl.")
 _ANNOTATIONS = frozenset({"annotations"})
 _REDUCE = frozenset({"batch", "nan_propagate", "annotations"})
 _LOOP = frozenset({"coalesced_width", "loop_layout", "prefer_async", "order", "stage", "sync", "group", "annotations"})
@@ -87,6 +89,8 @@ def _is_hint(job: Job, stmt: Op | Sync) -> bool:
         return False
     if name in ("sync_threads", "sync_warp"):
         return _is_for_all(job, stmt)
+    if name == "func_attr":
+        _refuse_meaning(stmt)
     if name == "annotate_layout":
         _refuse_global_layout(job, stmt)
     if name == "annotate_safe_value":
@@ -109,6 +113,14 @@ def _mapping(stmt: Op | Sync, what: str) -> list[cst.DictElement]:
     if not pairs or len(pairs) != len(elements):
         raise Blocked("TL116", stmt.node, f"cannot read {what}")
     return pairs
+
+
+def _refuse_meaning(stmt: Op | Sync) -> None:
+    """An attribute of the function that is more than a hint, as its symbol or its target."""
+    for element in _mapping(stmt, "the attributes"):
+        key = element.key.evaluated_value if isinstance(element.key, cst.SimpleString) else ""
+        if not isinstance(key, str) or not key.startswith(_ATTRIBUTES):
+            raise Blocked("TL194", element, f"the attribute `{code(element.key)}` of the function may mean something")
 
 
 def _refuse_global_layout(job: Job, stmt: Op | Sync) -> None:

@@ -162,7 +162,7 @@ def _start(side: Region | Load) -> Iterator[Demand]:
 
 def _rows(buffer: Buffer, extents: tuple[Value, ...], columns: Value) -> Iterator[Demand]:
     if buffer.memory == "ub" and any(not _is_one(extent) for extent in extents[:-1]):
-        yield Demand(buffer, columns, "the distance of rows")
+        yield Demand(buffer, columns, "the row stride")
 
 
 def _is_one(extent: Value) -> bool:
