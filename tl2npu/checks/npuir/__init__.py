@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tl2npu.checks.npuir import arguments, copies, fills, gemm, launch, names, parallel, reductions
+from tl2npu.checks.npuir import names, operators
 from tl2npu.checks.subject import Finding, Subject
 
 CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     names.check,
-    arguments.check,
-    fills.check,
-    reductions.check,
-    gemm.check,
-    copies.check,
-    launch.check,
-    parallel.check,
+    operators.arguments,
+    operators.fills,
+    operators.reductions,
+    operators.gemm,
+    operators.copies,
+    operators.launch,
+    operators.parallel,
 )
 """Every family; the order does not matter."""

@@ -180,15 +180,19 @@ def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
     if inner.dims is None and own is not None and len(own) > 1 and outer.dims is not None and len(outer.dims) == 1:
         rows, count = product(own[:-1]), extents[0] if extents is not None else product(own)
         if subject.known_different(rows, one) and subject.known_different(count, own[-1]):
-            text = f"`{code(outer.node)}` has one axis: the copy moves one of the {rows} rows of `{code(inner.node)}`"
+            text = f"`{code(outer.node)}` has one axis: the copy moves one of {_count(rows)} rows of `{code(inner.node)}`"
             yield Finding("TL741", copy.node, text)
     if extents is None:
         return
     if own is None or any(size != one for size in own[:-1]) or not extents[:-1]:
         return
     if subject.known_different(extents[-2], one):
-        text = f"`{code(outer.node)}` has {extents[-2]} rows and `{code(inner.node)}` has one"
+        text = f"`{code(outer.node)}` has {_count(extents[-2])} rows and `{code(inner.node)}` has one"
         yield Finding("TL741", copy.node, f"{text}: the copy leaves gaps between the rows")
+
+
+def _count(size: Sym) -> str:
+    return "several" if size.constant is None else str(size.constant)
 
 
 def _is_column_slice(subject: Subject, operand: Operand) -> bool:

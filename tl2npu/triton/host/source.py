@@ -370,13 +370,18 @@ def ranks(
         launched = node.func if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and isinstance(launched, ast.Subscript) and isinstance(launched.value, ast.Name):
             kernel = kernels.get(launched.value.id)
-            for name, rank in _spread(node, kernel, least | found) if kernel is not None else ():
-                least.setdefault(name, rank)
+            for name, rank in _spread(node, kernel, found, least) if kernel is not None else ():
+                least[name] = rank
     return found, {name: rank for name, rank in least.items() if name not in found}
 
 
-def _spread(call: ast.Call, kernel: ast.FunctionDef, known: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """The ranks of ``*x.stride()`` among the arguments of a launch, if all that are not known are the same."""
+def _spread(
+    call: ast.Call, kernel: ast.FunctionDef, known: Mapping[str, int], least: Mapping[str, int]
+) -> Iterator[tuple[str, int]]:
+    """The ranks of ``*x.stride()`` among the arguments of a launch, if all that are not known are the same.
+
+    ``least``: by the axes that are asked for.
+    """
     starred = [arg.value for arg in call.args if isinstance(arg, ast.Starred)]
     owners = [
         item.func.value.id
@@ -401,6 +406,7 @@ def _spread(call: ast.Call, kernel: ast.FunctionDef, known: Mapping[str, int]) -
     rest = len(free) - (len(call.args) - len(starred)) - sum(known.get(name, 0) for name in owners)
     unknown = [name for name in owners if name not in known]
     if unknown and rest > 0 and rest % len(unknown) == 0:
-        yield from ((name, rest // len(unknown)) for name in unknown)
+        rank = rest // len(unknown)
+        yield from ((name, rank) for name in unknown if rank >= least.get(name, 0))
 
 

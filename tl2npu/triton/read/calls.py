@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from tl2npu.dialects.triton.operators import ELEMENTWISE, HINTS, HINTS_WITHOUT_VALUE, REDUCTIONS, REFUSED
 from tl2npu.kernel.symbolic import const
@@ -27,6 +27,7 @@ _CUT_OFF = frozenset({"int8", "uint8", "int16", "int32"})
 _EXACT: Mapping[str, int] = {"sum": 2**8, "max": 2**24, "min": 2**24}
 """The size up to which integers are reduced as float32, which has all up to 2^24; a unified buffer holds 2^16 terms."""
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
+_MEMBERS = {"to": "cast", "trans": "trans", "expand_dims": "expand_dims", "broadcast_to": "broadcast_to"}
 
 
 class Calls(Expressions):
@@ -207,18 +208,18 @@ class Calls(Expressions):
         self.state.ranges.extents(*extents)
         return build.broadcast(build.cast(self.tile_of(value, node), dtype.name), extents)
 
-    def tl_broadcast_to(self, node: ast.Call) -> Value:
-        values = self.bound(node, "input shape")
+    def tl_broadcast_to(self, node: ast.Call, *owner: Value) -> Value:
+        values = self.bound(node, "input shape", *owner)
         return build.broadcast(self.tile_of(values["input"], node), self.shape(values["shape"], node))
 
-    def tl_expand_dims(self, node: ast.Call) -> Value:
-        values = self.bound(node, "input axis")
+    def tl_expand_dims(self, node: ast.Call, *owner: Value) -> Value:
+        values = self.bound(node, "input axis", *owner)
         place = self.size(values["axis"], node).constant or 0
         tile = self.tile_of(values["input"], node)
         return build.expanded(tile, place if place >= 0 else len(tile.shape) + 1 + place)
 
-    def tl_trans(self, node: ast.Call) -> Value:
-        values = self.bound(node, "input dims dim")
+    def tl_trans(self, node: ast.Call, *owner: Value) -> Value:
+        values = self.bound(node, "input dims dim", *owner)
         tile = self.tile_of(values["input"], node)
         dims = values.get("dims", (1, 0))
         places = self.shape(dims if "dim" not in values else (dims, values["dim"]), node)
@@ -227,8 +228,8 @@ class Calls(Expressions):
             raise self.state.refuse("TL537", f"`{ast.unparse(node)}` of a tile that is no matrix")
         return build.transposed(tile) if order == [1, 0] else tile
 
-    def tl_cast(self, node: ast.Call) -> Value:
-        values = self.bound(node, "input dtype fp_downcast_rounding bitcast")
+    def tl_cast(self, node: ast.Call, *owner: Value) -> Value:
+        values = self.bound(node, "input dtype fp_downcast_rounding bitcast", *owner)
         return self.converted(self.tile_of(values["input"], node), values, node)
 
     def converted(self, tile: Tile, values: dict[str, Value], node: ast.Call) -> Value:
@@ -496,9 +497,8 @@ class Calls(Expressions):
         """A method of a tile, or a function given as one."""
         owner, name = method.owner, method.name
         if isinstance(owner, (Tile, int, float)):
-            if name == "to":
-                values = self.bound(node, "input dtype fp_downcast_rounding bitcast", owner)
-                return self.converted(self.tile_of(owner, node), values, node)
+            if name in _MEMBERS:
+                return cast(Value, getattr(self, f"tl_{_MEMBERS[name]}")(node, owner))
             if name in REFUSED:
                 raise self.state.refuse(REFUSED[name], f"`{ast.unparse(node)}` has no counterpart")
             if name in REDUCTIONS:

@@ -138,6 +138,8 @@ class Expressions:
         name = node.attr
         if name == "dtype" and isinstance(owner, Tile):
             return DType(owner.dtype, owner.integer is None)
+        if name in ("element_ty", "scalar") and isinstance(owner, Method) and isinstance(owner.owner, Tile):
+            return DType(owner.owner.dtype, owner.owner.integer is None)
         if isinstance(owner, DType) and not name.startswith("is_") and (told := owner.asked(name)) is not None:
             return told
         if name == "dtype" and isinstance(owner, BlockPointer) and owner.described:
