@@ -360,6 +360,8 @@ def test_names_that_are_taken_are_not_used_for_loops() -> None:
         ("T.vadd(x[0:32, :], x[32:64, :], x[32:64, :])", "TL442"),
         ("T.vadd(x, X, y)", "TL442"),
         ("T.copy(X[cid * 64 : cid * 64 + 64, :], x, size=[64, 64])", "TL442"),
+        ('h = T.alloc_shared((64,), "float32")\nT.reduce_sum(x, h, dim=1, size=[32, 64])', "TL442"),
+        ("T.reduce_sum(x, m, dim=1, size=[64])", "TL442"),
         ('k = T.alloc_shared((64, 64), "int32")\nT.vcast(x, k, round_mode="round")', "TL442"),
         ('k = T.alloc_shared((64, 64), "int32")\nT.clear(k)\nT.vdiv(k, k, k)', "TL442"),
         ("u = T.alloc_ub((64, 64), 'float32')\nT.copy(x, u)", "TL441"),

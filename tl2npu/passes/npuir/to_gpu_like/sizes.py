@@ -101,6 +101,8 @@ def _reduced(stmt: Op, sizes: Size) -> Size:
         axis = -1
     if axis is None:
         raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} has a size, but its axis is not a constant")
+    if not -len(sizes) <= axis < len(sizes):
+        raise Blocked("TL442", stmt.node, f"T.{stmt.op.name} has no axis {axis} in a size of {len(sizes)} numbers")
     found = list(sizes)
     found[axis] = const(1), "1"
     return found
@@ -130,6 +132,9 @@ def _region(stmt: Copy | Op, operand: Operand, sizes: Size) -> str:
         starts = ["" if code(dim.node) == "0" else code(dim.node) for dim in operand.dims]
     parts = []
     dims = operand.dims or (None,) * len(shape)
+    if not len(sizes) == len(dims) == len(shape):
+        text = f"the size has {len(sizes)} numbers, and `{operand.buffer.name}` has {len(shape)} axes"
+        raise Blocked("TL442", stmt.node, text)
     for dim, start, (size, text), own in zip(dims, starts, sizes, shape, strict=True):
         if dim is not None and not dim.is_point:
             if isinstance(stmt, Copy) or dim.extent != size:  # a copy takes one of them, says the language
