@@ -309,3 +309,34 @@ def test_a_size_stays_where_a_call_of_the_file_itself_is_not_clear(tmp_path: Pat
     migrate(root / "ops/k.py", root / "use.py")
     assert "bm, bn, bk, slab, dtype" in (root / "ops/k.py").read_text(encoding="utf-8")
     assert (root / "use.py").read_text(encoding="utf-8") == USER
+
+
+def test_own_operators_of_a_file_that_is_migrated_again(tmp_path: Path) -> None:
+    """One kernel stays for a caller that cannot follow; the other one, of own operators, migrates all the same."""
+    other = """
+
+@tilelang.jit(out_idx=[1])
+def twice(M, N):
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(M // 32, threads=128) as bx:
+            x = T.alloc_shared((32, N), "float32")
+            my_lib.load(X[bx * 32, 0], x)
+            for i, j in T.Parallel(32, N):
+                x[i, j] = x[i, j] * 2.0
+            T.copy(x, Y[bx * 32, 0])
+
+    return main
+
+
+twice(64, 64)
+"""
+    bad = script("from ops.k import factory\n\nrest = [1]\nfactory()(*rest)")
+    root = repository(tmp_path, {"ops/k.py": f"import my_lib\n{FACTORY}{other}", "bad.py": bad})
+    (root / "pyproject.toml").write_text('[tool.tl2npu.operators]\n"my_lib.load" = "T.copy"\n')
+    output = migrate(root)[1]
+    assert "TL915" in output
+    new = (root / "ops/k.py").read_text()
+    assert FACTORY[FACTORY.index("def factory") :].rstrip() in new
+    assert "my_lib.load(" not in new
+    assert "T.copy(X[bx * 32, 0], x)" in new

@@ -23,6 +23,8 @@ _LARGEST_PERIOD = 4096
 _MOST_DOUBLINGS = 3
 _FEW = 4
 """Taps, strides: sizes that are small as they are given stay."""
+_LEAST = 8
+"""Extents below which nothing is made smaller."""
 _TILE = 16
 """Rows of a tile that two cores can share, where no call says how many there are."""
 _PLAIN = (int, float, str, bool, tuple, type(None))
@@ -243,14 +245,13 @@ class _Choice:
 
     def scaled(self, chosen: Sizes, symbols: Mapping[str, str]) -> Sizes | None:
         """Tiles, and tensors with them, that are smaller by one factor; None where they are small."""
-        sized = {n: v for n, v in chosen.bound.items() if type(v) is int and v >= 2 * _TILE and n in self.counted}
-        late = {text: chosen.symbols[text] for name, text in symbols.items() if name in self.counted}
-        smallest = min((*sized.values(), *(v for v in late.values() if v >= 2 * _TILE)), default=0)
-        factor = 1 << (smallest // _TILE).bit_length() - 1 if smallest else 1
+        counted = {n: v for n, v in chosen.bound.items() if type(v) is int and v > _FEW and n in self.counted}
+        late = {t: v for n, t in symbols.items() if n in self.counted and (v := chosen.symbols[t]) > _FEW}
+        factor = 1 << max((min((*counted.values(), *late.values()), default=0) // _LEAST).bit_length() - 1, 0)
         if factor == 1:
             return None
-        bound = {name: value // factor for name, value in sized.items()}
-        late = {text: value // factor if value >= 2 * _TILE else value for text, value in late.items()}
+        bound = {name: value // factor for name, value in counted.items()}
+        late = {text: value // factor for text, value in late.items()}
         found = Sizes({**chosen.bound, **bound}, {**chosen.symbols, **late}, False)
         return found if self._has_as_many(found, chosen, symbols) else None
 
@@ -262,7 +263,8 @@ class _Choice:
         )
         quotients = {atom for value in self.integers for atom in value.atoms() if isinstance(atom, Div)}
         extents = [*self.turns, *self.grid, *(atom.num // atom.den for atom in quotients)]
-        return all((one.evaluate(before) or 0) < 2 or (one.evaluate(after) or 2) >= 2 for one in extents)
+        known = [(one.evaluate(before), one.evaluate(after)) for one in extents if one.names <= before.keys()]
+        return all(many is not None and (many < 2 or (left or 0) > 1) for many, left in known)
 
     def _parts(self, name: str, known: Mapping[str, int]) -> Iterator[int]:
         """Extents of parts that copies take along an axis of this size."""

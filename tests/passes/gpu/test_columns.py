@@ -93,7 +93,7 @@ def test_both_cores_have_all_of_a_column_that_runs_along_the_columns() -> None:
     text = gpu_file(params, "g = T.alloc_fragment((M,), 'float32')\n" + body, args="M=32", launch=LAUNCH)
     new = migrated(text)
     assert "threads=2" in new
-    assert new.index("g_column = T.alloc_ub") < new.index("T.Kernel")
+    assert new.index("g_column = T.alloc_ub") < new.index("with T.Kernel")
     assert "= g_column[element, 0]" in new
     padded = np.zeros((2, 128, 3))
     padded[:, :100] = G

@@ -180,8 +180,8 @@ def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
     if inner.dims is None and own is not None and len(own) > 1 and outer.dims is not None and len(outer.dims) == 1:
         rows, count = product(own[:-1]), extents[0] if extents is not None else product(own)
         if subject.known_different(rows, one) and subject.known_different(count, own[-1]):
-            text = f"`{code(outer.node)}` has one axis: the copy moves one of {_count(rows)} rows of `{code(inner.node)}`"
-            yield Finding("TL741", copy.node, text)
+            moved = f"the copy moves one of {_count(rows)} rows of `{code(inner.node)}`"
+            yield Finding("TL741", copy.node, f"`{code(outer.node)}` has one axis: {moved}")
     if extents is None:
         return
     if own is None or any(size != one for size in own[:-1]) or not extents[:-1]:

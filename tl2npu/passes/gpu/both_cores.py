@@ -56,6 +56,8 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children, names_in
 
 _MATRIX = 2
+_NUMBER = "# TL108: a vector core counts rows from 0 in its half; row numbers of the tile need which half it is"
+_WHOLE = "# TL108: in front of T.Kernel, so that `threads=2` does not halve it: each vector core needs all of it"
 _ARITHMETIC = (cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo)
 
 
@@ -86,9 +88,10 @@ def share(job: Job) -> bool:
         return False
     job.apply(edits)
     if words.core:
-        _put_before(job, job.kernel.launched.node.body.body[0], f"{words.core} = T.get_block_binding(1)")
+        line = f"{words.core} = T.get_block_binding(1)"
+        _put_before(job, job.kernel.launched.node.body.body[0], f"{_NUMBER}\n{line}")
     if texts:
-        _put_before(job, _front(job, texts), "\n".join(texts))
+        _put_before(job, _front(job, texts), "\n".join([_WHOLE, *texts]))
     allocations.finish(job)
     return True
 

@@ -206,7 +206,8 @@ class Assignment:
         self.new_allocations.setdefault(product, []).extend(made)
         outermost = [*self.layout.places[id(last)].parents, last][0].node
         self.plan.before(outermost, self._lines(f"T.tile.fill({ub}, 0.0)", outermost))
-        around = f"T.copy({ub}, {l1})\nT.gemm_v0({l1}, {l1}, {l0c}, init=True)\n"
+        around = "# TL623: this product of zeros keeps the vector cores from overwriting a tile that is still read\n"
+        around += f"T.copy({ub}, {l1})\nT.gemm_v0({l1}, {l1}, {l0c}, init=True)\n"
         around += f"T.copy({l0c}, {back})\nT.tile.mul({back}, {back}, 0.0)"
         self.plan.after(last.node, self._lines(around, last.node))
         self.job.change("TL623", last.node, f"the vector cores wait for `{ub}` before they go on")
