@@ -31,7 +31,7 @@ def compared(old: Subject, new: Subject) -> Outcome:
 
     A difference at sizes that no call gives counts if there is one at those of a call, or no call gives any.
     """
-    *small, called = sizes.choose(old.file, old.located, old.kernel)
+    small, called = sizes.choose(old.file, old.located, old.kernel)
     outcome = Outcome(None)
     for chosen in small:
         outcome = _switched(old, new, chosen)
@@ -40,7 +40,7 @@ def compared(old: Subject, new: Subject) -> Outcome:
     if outcome.unfit and (fitted := fitting.fitted(old.file, old.located, small[0])) is not None:
         outcome = _switched(old, new, fitted)
     if outcome.equal is None:
-        larger = sizes.choose(old.file, old.located, old.kernel, larger=True)[-2]
+        larger = sizes.choose(old.file, old.located, old.kernel, larger=True)[0][-1]
         outcome = _switched(old, new, larger) if larger not in small else outcome
     if called is not None and (outcome.unfit or outcome.equal is False):
         found = _switched(old, new, called)

@@ -54,7 +54,9 @@ class Sizes:
     given: bool
 
 
-def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = False) -> list[Sizes | None]:
+def choose(
+    file: FileKernels, located: Located, kernel: Kernel, larger: bool = False
+) -> tuple[list[Sizes], Sizes | None]:
     """Sizes to evaluate a kernel at: with smaller tiles, if they are large, with few blocks, and those of a call, None
     where no call gives all sizes.
 
@@ -84,7 +86,7 @@ def choose(file: FileKernels, located: Located, kernel: Kernel, larger: bool = F
     chosen = Sizes({**bound, **guessed, **small}, late, False)
     called = None if guessed or symbols else Sizes(bound, {}, True)
     scaled = choice.scaled(chosen, symbols)
-    return [chosen, called] if scaled is None else [scaled, chosen, called]
+    return [one for one in (scaled, chosen) if one is not None], called
 
 
 def switched(kernel: Kernel, chosen: Sizes) -> Sizes | None:
