@@ -12,6 +12,7 @@ import numpy as np
 
 from tl2npu.checks.subject import Subject
 from tl2npu.evaluate import fitting, inputs, sizes
+from tl2npu.evaluate.expressions import TOO_MANY
 from tl2npu.evaluate.host import Unfit
 from tl2npu.evaluate.launch import Launch
 from tl2npu.evaluate.sizes import Sizes
@@ -70,10 +71,12 @@ def _drawn(old: Subject, new: Subject, chosen: Sizes) -> Outcome:
         for pair in pairs:
             outcome = pair.compared(much)
             if outcome.equal is not None or not outcome.why.startswith(_OLD):
-                return outcome
+                break
+        if outcome.equal is not None:
+            return outcome
         if not outcome.is_little:
             break
-    return outcome
+    return pair.compared(0) if has_integers and outcome.why.endswith(TOO_MANY) else outcome
 
 
 class _Pair:

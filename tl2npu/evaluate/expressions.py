@@ -51,6 +51,7 @@ _COMPARED: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
 _CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None, "__name__": "kernel"}
 _NUMBERS = frozenset({int, float})
 _MISSING = object()
+TOO_MANY = "it takes too many steps"
 CORES = 4
 """Of the device, where a kernel asks for their number: few, so that a core does several tasks."""
 _OF_DEVICES: Mapping[str, int] = {
@@ -80,7 +81,7 @@ class Expressions:
         """Count work; raises :class:`NotChecked` when there was too much of it."""
         self.left -= elements_ + 200
         if self.left < 0:
-            raise NotChecked("it takes too many steps")
+            raise NotChecked(TOO_MANY)
 
     def raw(self, node: cst.BaseExpression) -> Any:
         """What an expression stands for: tiles, parts of them and variables as such."""

@@ -16,7 +16,7 @@ from tl2npu.evaluate.values import NotChecked, Tile
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.model import Loop, Memory
 
-WORK = 4_000_000
+WORK = 6_000_000
 """Elements that one run may take, a statement counting as 200."""
 
 

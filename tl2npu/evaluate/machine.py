@@ -66,6 +66,7 @@ class Machine(Statements):
     def _block(self, block: tuple[int, ...]) -> None:
         body, around, params = self.kernel
         self.block, self.launches, self.shared, self.lanes, self.numbers = block, 0, {}, (), {}
+        self.mask, self.active = None, tuple(range(self.layout.cores))
         self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
         self.core, self.frame = 0, self.frames[0]
         self.statements(body)
