@@ -214,7 +214,7 @@ def test_row_numbers(statement: str, found: list[str]) -> None:
 )
 def test_row_number_as_a_value(statement: str, found: list[str]) -> None:
     params = 'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32"), G: T.Tensor((64,), "float32")'
-    extra = 's = T.alloc_shared((32,), "float32")\nrow = T.alloc_shared((64,), "float32")\nT.tile.fill(s, 1.0)'
+    extra = 's = T.alloc_ub((32,), "float32")\nrow = T.alloc_ub((64,), "float32")\nT.tile.fill(s, 1.0)'
     assert split_only(kernel(TILES, extra, LOAD, statement), params=params) == found
 
 

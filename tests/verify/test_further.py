@@ -26,7 +26,7 @@ def f(rows=64, symbol=0):
     def main(X: T.Tensor((rows, 64), "float32"), Y: T.Tensor((rows, 64), "float32")):
         with T.Kernel(GRID, threads=2, is_npu=True) as (cid):
             x = T.alloc_shared((32, 64), "float32")
-            row = T.alloc_shared((32,), "float32")
+            row = T.alloc_ub((32,), "float32")
             wide = T.alloc_shared((32, 64), "float32")
             T.copy(X[cid * 32, 0], x)
             BODY

@@ -111,7 +111,7 @@ def migrate_one(text: str, path: str, place: Place, places: tuple[Place, ...]) -
 def _without(text: str, path: str, lines: list[int]) -> str:
     why = Diagnostic("", "", "info", 1, "not asked for")
     result = migrate_source(text, path, load_options(Path(path), {}), {line: [why] for line in lines})
-    return text if result.new_text is None else result.new_text
+    return text if result.new_text is None or result.beside else result.new_text
 
 
 def _spans(text: str, path: str) -> dict[Place, Span]:
