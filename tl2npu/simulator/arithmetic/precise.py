@@ -150,7 +150,7 @@ class Precise:
     def like(value: Any, array: np.ndarray) -> Any:
         """A number (a Python number or one of this arithmetic) in the type of an array."""
         kind = getattr(value, "dtype", None)
-        if kind is None:
+        if kind is None or isinstance(value, int):  # what T.min gives of two numbers is one, with a type
             return Precise.literal(value, array)
         return value if kind == array.dtype else Precise.cast(value, array.dtype.name)
 
