@@ -570,7 +570,7 @@ def test_what_has_no_vector_form_is_refused(statement: str, rule: str | None) ->
 @pytest.mark.parametrize(
     ("args", "head", "code"),
     [
-        ("op=None", "", "TL903"),
+        ("op=None", "", "TL605"),
         ("", "from kernels.common import op\n\n", "TL903"),
         ("", "op = OPS['relu']\n\n", "TL903"),
     ],

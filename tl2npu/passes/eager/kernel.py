@@ -9,6 +9,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
+from tl2npu.passes.eager.strided import STRIDED, as_plain, is_only_read, strides_of
 from tl2npu.source.blocks import LineSlot, comment_line
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -51,6 +52,8 @@ class Plan:
         self.declared: dict[str, Declared] = {}
         self.outputs: dict[str, Declared] = {}
         self.returned: list[str] = []
+        self.given: dict[str, str] = {}
+        """Parameters that are always the same function of the module (:mod:`tl2npu.passes.eager.given`)."""
         self.launches: list[cst.With] = []
         self.slots: list[LineSlot] = []  # of the factory, in order; the launch stands for the prim_func
         self.inner: list[Line] = []
@@ -60,6 +63,7 @@ class Plan:
         self._declare_in_signature()
         self._read()
         self._check()
+        self.strided = self._made_plain()
 
     def blocked(self, node: cst.CSTNode, why: str) -> Blocked:
         """The refusal of this kernel."""
@@ -73,7 +77,7 @@ class Plan:
     @property
     def configs(self) -> list[cst.Param]:
         """The parameters that are known when the kernel is compiled."""
-        return [p for p in self.params if p.name.value not in self.declared]
+        return [p for p in self.params if p.name.value not in self.declared and p.name.value not in self.given]
 
     @property
     def sequences(self) -> set[str]:
@@ -278,6 +282,28 @@ class Plan:
         if isinstance(line, cst.If) and mentioned(line.test) & self._symbolic:
             raise self.blocked(line, "a condition outside of the launch depends on a symbolic extent")
         return bool(made or used & self._symbolic)
+
+    def _made_plain(self) -> frozenset[str]:
+        """Declare the inputs that may have any strides as contiguous; their names."""
+        found: set[str] = set()
+        for name, item in self.declared.items():
+            written = item.annotation
+            kind = written.func if isinstance(written, cst.Call) else getattr(written, "value", None)
+            spelled = self.names.spell(PREFIX + "Tensor", self.node)
+            if kind is None or self.operator(kind) != STRIDED or spelled is None:
+                continue
+            plain = as_plain(written, cst.parse_expression(spelled))
+            if plain is None or not is_only_read(self.index, self.node.body, name, self.operator):
+                continue
+            strides = mentioned(strides_of(written))
+            inside = {id(part) for part in names_in(strides_of(written))}
+            used = [part for line in (*self.launches, *self.inner) for part in names_in(line)]
+            used += [part for other in (*self.inputs, *self.results) for part in names_in(other.annotation)]
+            if any(part.value in strides and id(part) not in inside for part in used):
+                continue  # the kernel computes with them
+            self.declared[name] = Declared(name, plain, item.line)
+            found.add(name)
+        return frozenset(found)
 
     # -- checking ---------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from tl2npu.kernel.model import Branch, Inlined, Loop, Opaque, Stmt
 from tl2npu.kernel.style import launches_in
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.leftovers import drop_leftovers
+from tl2npu.passes.plain.macros import given
 from tl2npu.passes.plain.macros.body import Body, Inliner, Site
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.fold import rebuild
@@ -29,13 +30,13 @@ _WORK: tuple[type[cst.CSTNode], ...] = (cst.Expr, cst.For, cst.While, cst.With)
 
 
 def inline(job: Job) -> None:
-    """Inline every ``@T.macro`` and helper that the kernel calls."""
+    """Inline every ``@T.macro`` and helper that the kernel calls, also by a parameter of its factory."""
     called: list[cst.CSTNode] = []
 
     def step() -> bool:
         found = inline_sites(job)
         called.extend(found)
-        return bool(found)
+        return bool(found) or given.name_functions(job)
 
     until_settled(job, step)
     if called:
