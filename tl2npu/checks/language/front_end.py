@@ -63,7 +63,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _is_never_run(subject: Subject, statement: cst.CSTNode) -> bool:
     """Whether an ``if`` around a statement is known to be false, or its ``else`` to be skipped, in every call."""
-    callers = callers_of(subject.file, subject.located, in_turns=True, given=subject.options.calls)
+    callers = callers_of(subject.file, subject.located, given=subject.options.calls)
     inner = statement
     for node in subject.file.index.ancestors(statement):
         if isinstance(node, cst.If) and inner is not node.test:

@@ -37,7 +37,7 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
     """Every copy that is not proved to stay inside, and whether the calls of the file leave the tensor."""
     sampler = Sampler(subject)
     given = subject.options.calls
-    values = [caller.values for caller in callers_of(subject.file, subject.located, in_turns=True, given=given)]
+    values = [caller.values for caller in callers_of(subject.file, subject.located, given=given)]
     for move in moves(subject):
         stmt = move.placed.stmt
         if not isinstance(stmt, Copy) or stmt.options or stmt.via:

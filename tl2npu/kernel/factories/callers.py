@@ -60,19 +60,17 @@ def callers_of(
     file: FileKernels,
     located: Located,
     *,
-    in_turns: bool = False,
     shapes: bool = False,
     given: Sequence[str] = (),
 ) -> tuple[Caller, ...]:
     """Every readable call of the factory, with every configuration of the autotuner; the defaults if there is none.
 
-    ``in_turns``: a call in a loop over values that are written out counts once for each of them. ``shapes``: also with
-    the sizes of tensors that the file makes. ``given``: calls, as text; those of the factory count in place of those
-    in the file.
+    A call in a loop over values that are written out counts once for each of them. ``shapes``: also with the sizes of
+    tensors that the file makes. ``given``: calls, as text; those of the factory count in place of those in the file.
     """
-    key = callers_of, located.key, in_turns, shapes, tuple(given)
+    key = callers_of, located.key, shapes, tuple(given)
     if (found := _as_before(file, located, file.around.get(key))) is None:
-        found = tuple(_callers(file, located, in_turns, shapes, given))
+        found = tuple(_callers(file, located, shapes, given))
     file.around[key] = located, found
     return found
 
@@ -91,9 +89,7 @@ def _as_before(file: FileKernels, located: Located, told: object) -> tuple[Calle
     return found if all(one.node in file.index for one in found) else None
 
 
-def _callers(
-    file: FileKernels, located: Located, in_turns: bool, shapes: bool, given: Sequence[str]
-) -> Iterable[Caller]:
+def _callers(file: FileKernels, located: Located, shapes: bool, given: Sequence[str]) -> Iterable[Caller]:
     module: Known = {FOLLOWED: True} if shapes else {}
     run(file.index.module.body, module, file.names)
     if located.factory is None:
@@ -101,7 +97,7 @@ def _callers(
     node = located.factory.node
     found: dict[tuple[object, ...], Caller] = {}
     asked = [*_asked(file, node, module, given)]
-    for place, bound in asked or _bindings(file, node, module, in_turns=in_turns):
+    for place, bound in asked or _bindings(file, node, module):
         known = _in_factory(node, bound, module, file.names)
         made = Caller(place, bound, known, _integers(known), _words(known), module, file.names)
         found.setdefault((id(place), frozenset(made.values.items()), frozenset(made.words.items())), made)
@@ -124,12 +120,7 @@ def _asked(
 
 
 def _bindings(
-    file: FileKernels,
-    node: cst.FunctionDef,
-    module: Known,
-    inner: frozenset[str] = frozenset(),
-    *,
-    in_turns: bool = False,
+    file: FileKernels, node: cst.FunctionDef, module: Known, inner: frozenset[str] = frozenset()
 ) -> Iterator[tuple[cst.CSTNode, Known]]:
     """Places with what they give the parameters; a configuration fills what a call leaves open."""
     defaults = _bind_defaults(node, module, file.names)
@@ -140,7 +131,7 @@ def _bindings(
         args = _arguments(call, node.name.value, file.names)
         if args is not None:
             for around in _around(file, call, module, inner | {node.name.value}):
-                for known in turns(file, call, around) if in_turns else (around,):
+                for known in turns(file, call, around):
                     bound = _bind(node, args, tuned, known, file.names)
                     if any(isinstance(value, CommandLine) for value in known.values()):
                         bound[_OPTIONS] = CommandLine()
