@@ -42,5 +42,5 @@ def factory(M, N=8):
 )
 def test_every_turn_is_a_call(host: str, sizes: list[tuple[int | None, int | None]]) -> None:
     file = FileKernels(Index.parse(FACTORY + host))
-    found = callers_of(file, file.located[0], in_turns=True)
+    found = callers_of(file, file.located[0])
     assert [(caller.values.get("M"), caller.values.get("N")) for caller in found] == sizes
