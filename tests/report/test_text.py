@@ -268,6 +268,13 @@ def test_one_line_on_the_kernels_that_were_evaluated() -> None:
     assert "checked" not in plain
 
 
+def test_triton_kernels_count_as_not_checked() -> None:
+    """The check of every run evaluates TileLang alone."""
+    kernels = (replace(kernel("a", 1), checked=SelfCheck(True)), replace(kernel("b", 2), source="triton"))
+    shown = text([FileResult("k.py", "old", "new", kernels=kernels)], WRITTEN)
+    assert "checked: 1 of 1 kernel gives the same values on random inputs; 1 Triton kernel not checked: " in shown
+
+
 def refused_for(*errors: tuple[str, str, str]) -> FileResult:
     """A kernel with errors: code, message, help."""
     found = [Diagnostic(code, "x", "error", 1, message, help, kernel="f") for code, message, help in errors]
