@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tl2npu.checks.row_split.evenness import rows_not_even
+from tl2npu.checks.row_split.evenness import rows_even_as_called, rows_not_even
 from tl2npu.checks.run import ROW_SPLIT_CHECKS, check_families
 from tl2npu.checks.subject import Finding
 from tl2npu.passes.gpu import both_cores, gathered_rows, unit_axes
@@ -33,6 +33,11 @@ def _counts(case: Case, job: Job, one: Finding) -> bool:
 
 def shared(case: Case, job: Job) -> tuple[Job, list[Finding]]:
     """The kernel with rows that both cores can share, or as it is, and what stands in the way then."""
+    done, left = _shared(case, job)
+    return (done, left) if left else (_for_other_calls(case, done), left)
+
+
+def _shared(case: Case, job: Job) -> tuple[Job, list[Finding]]:
     first = left = obstacles(case, job)
     if not left:
         return job, left
@@ -56,6 +61,13 @@ def _closed(case: Case, job: Job, left: Sequence[Finding]) -> Job | None:
         if made is not None:
             job, left = made, obstacles(case, made)
     return None if left else job
+
+
+def _for_other_calls(case: Case, job: Job) -> Job:
+    """The kernel right for odd rows as well, where only the calls of the file have even ones and a GPU takes both."""
+    tiles = rows_even_as_called(subject_of(job), job.split, job.known_even)
+    made = _edited(job, lambda job: even_rows.ask(job, tiles))
+    return job if made is None or obstacles(case, made) else made
 
 
 def _edited(job: Job, edit: Callable[[Job], bool]) -> Job | None:

@@ -182,6 +182,17 @@ def test_the_launch_decides_where_rows_may_be_odd(rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [16, 3])
+def test_a_call_with_even_rows_speaks_for_no_other_call(rows: int) -> None:
+    """A default or a call in the file is an example; the old kernel takes an odd number of rows as well."""
+    launch = "T.Kernel(T.ceildiv(64, bm), threads=128) as bx"
+    inputs = {**_inputs(), "X": RNG.random((64, 64)).astype(np.float32) + 1}
+    new = agree(gpu_file(PARAMS, ROWS, jit="@tilelang.jit", launch=launch, args="bm=16"), inputs, args=(rows,))
+    assert "threads=1 if bm % 2 else 2" in new
+    found = run(new, inputs, "factory", (rows,), ACTUAL)["O"]
+    np.testing.assert_allclose(found, inputs["X"] / inputs["X"].sum(1, keepdims=True) + inputs["B"], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [16, 3])
 def test_row_numbers_where_rows_may_be_odd(rows: int) -> None:
     """With one core its number is 0, so that the first row of a core is the first of all."""
     body = """x = T.alloc_fragment((bm,), "float32")

@@ -1,4 +1,4 @@
-"""TL138: ``threads=1 if M % 2 else 2`` where nothing says whether the rows of a tile are even.
+"""TL138: ``threads=1 if M % 2 else 2`` where nothing but a call of the file says whether the rows of a tile are even.
 
 ``threads=2`` halves every tile, and of an odd number of rows the last one would be lost (facts 1). The expression is
 Python's: the front end evaluates the arguments of a launch when the factory is called.
