@@ -87,6 +87,26 @@ def test_counts(body: str, codes: list[str]) -> None:
     assert found(body) == codes
 
 
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        ("T.copy(X[0:64, :], w)", ["TL789"]),
+        ("T.copy(X[cid * 32 : cid * 32 + 64, :], w)", ["TL789"]),
+        ("T.copy(X[0:64, 0:64], u)", ["TL789"]),
+        ("T.copy(w, O[0:64, :])", ["TL789"]),
+        ("T.copy(X[0:32, :], w)", []),
+        ("T.copy(X[0:32, :], x)", []),  # a part of the tile
+        ("T.copy(x, O[0:32, :])", []),
+        ("T.copy(X[0, :], w[3, :])", []),
+        ("T.copy(X[0, 0], w)", []),
+        ("T.copy(w, O[32:96, :])", []),  # the tensor ends
+        ("if cid > 3:\n    T.copy(X[0:64, :], w)", []),
+    ],
+)
+def test_copies_of_more_than_the_tile(body: str, codes: list[str]) -> None:
+    assert found(body) == codes
+
+
 def test_positions_of_halves() -> None:
     sort = 'd = T.alloc_ub((8192,), "float16")\nT.tile.sort(d, h, {})'
     assert found(sort.format(4096), "warnings") == ["TL786"]

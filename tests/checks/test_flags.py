@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tl2npu.migration import migrate_text
+from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 
@@ -88,3 +88,23 @@ def test_the_sizes_of_a_call() -> None:
     assert said(found) == [(line_of(text, "T.set_flag('v', 'mte2', 2)"), "warning")]
     (message,) = [d.message for d in found.diagnostics if d.code == "TL330"]
     assert message.endswith(f"for the sizes of line {line_of(text, 'kernel = scaled')}")
+
+
+WAIT = '                T.wait_flag("v", "mte3", 0)\n'
+
+
+def test_a_wait_that_nothing_ends_is_an_error_of_a_kernel_that_stays() -> None:
+    for one, found in (
+        (VECTOR.replace('                T.set_flag("v", "mte3", 0)\n', ""), ["error"]),
+        (VECTOR.replace(WAIT, WAIT + WAIT.replace("0", "1")), ["error"]),
+        (VECTOR.replace(WAIT, ""), ["warning"]),  # the core goes on
+        (VECTOR.replace(WAIT, f"{WAIT}                if cid > rows:\n    {WAIT}"), ["warning"]),  # where it runs
+    ):
+        assert [d.severity for d in check_text(one, "kernel.py", Options()).diagnostics if d.code == "TL330"] == found
+
+
+def test_the_help_names_the_call_that_is_missing() -> None:
+    for left_out, call in (("set_flag", 'T.set_flag("v", "mte3", 0)'), ("wait_flag", 'T.wait_flag("v", "mte3", 0)')):
+        text = VECTOR.replace(f'                T.{left_out}("v", "mte3", 0)\n', "")
+        (found,) = [d for d in check_text(text, "kernel.py", Options()).diagnostics if d.code == "TL330"]
+        assert found.help.startswith(f"a `{call}` is missing")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.support import LOAD, ONE, STORE, TILES, errors, kernel, warnings
+from tests.checks.support import LOAD, ONE, STORE, TILES, errors, kernel, source, warnings
+from tl2npu.migration import check_text
 from tl2npu.options import Options
 
 PARAMS = 'A: T.Tensor((512, 512), "float16"), B: T.Tensor((512, 512), "float16"), C: T.Tensor((512, 512), "float32")'
@@ -170,6 +171,14 @@ def test_slices_of_deep_products(dtype: str, acc: str, wrong: bool, layout: str,
 def test_float16_accumulators() -> None:
     assert product(GEMM, acc="float16", jit=PTO) == ["TL899"]
     assert product(GEMM, acc="float16") == ["TL899"]
+
+
+def test_the_help_of_an_accumulator_names_its_type() -> None:
+    acc = 'c = T.alloc_L0C((32, 32), "float16")'
+    tiles = 'a = T.alloc_L1((32, 32), "float16")\nb = T.alloc_L1((32, 32), "float16")'
+    text = source(kernel(tiles, acc, "T.gemm_v0(a, b, c, init=True)"), launch=ONE)
+    found = [d.help for d in check_text(text, "k.py", Options()).diagnostics if d.code == "TL899"]
+    assert found == ["allocate `c` as float32"]
 
 
 @pytest.mark.parametrize(

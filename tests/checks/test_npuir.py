@@ -98,6 +98,8 @@ def test_a_kernel_as_it_should_be() -> None:
         ("T.vadd(x, x, x, x)", "TL461"),
         ("T.gemm(h, h, c, transpose_B=True)", "TL461"),
         ("T.reduce_max(x, m, 1, True)", "TL461"),
+        ('with T.rs("PIPE_MTE2"):\n    T.set_flag("vec", 0)', "TL461"),
+        ('with T.rs("PIPE_VEC"):\n    T.vexp(x, x)', "TL461"),
         ("T.vbrc(0, x)", "TL462"),
         ("T.vbrc(-1.5, x)", "TL462"),
         ("T.fill(x, 0.0)", "TL462"),

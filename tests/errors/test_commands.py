@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,34 @@ def test_neither_parser_nor_simulator_is_imported(arguments: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], input="error code is 507015", capture_output=True, text=True)
     assert done.stdout.endswith("quick\n"), done.stderr
+
+
+def test_a_directory_of_logs(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "plog-2.log").write_text("507015\n")
+    (tmp_path / "plog-1.log").write_text("nothing\n")
+    result = call("explain-log", str(tmp_path))
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{tmp_path / 'run' / 'plog-2.log'}:\nline 1: symptom: 507015")
+    known = json.loads(call("explain-log", "--format", "json", str(tmp_path)).stdout)["logs"]
+    assert list(known) == [str(tmp_path / "plog-1.log"), str(tmp_path / "run" / "plog-2.log")]
+
+
+def test_a_directory_without_logs(tmp_path: Path) -> None:
+    assert call("explain-log", str(tmp_path)).exit_code == 2
+
+
+@pytest.mark.parametrize("text", ["507046: x", "507015: aicore timeout", "507035 507046"])
+def test_codes_between_words(text: str) -> None:
+    result = call("rule", "--error", text)
+    assert result.exit_code == 0
+    assert all(f"symptom: {code} (" in result.stdout for code in re.findall(r"\d{6}", text))
+
+
+def test_what_check_says_of_a_slice_as_operand() -> None:
+    assert "TL744" in call("rule", "--error", "has no attribute access_ptr").stdout
+
+
+def test_the_note_of_tvm_is_no_exception_of_torch_npu() -> None:
+    result = call("rule", "--error", "note: run with `TVM_BACKTRACE=1` environment variable to display a backtrace.")
+    assert "torch_npu" not in result.stdout

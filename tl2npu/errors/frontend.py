@@ -6,7 +6,7 @@ from tl2npu.errors.entry import Row
 
 # fmt: off
 ROWS: tuple[Row, ...] = (
-    ("slice-as-operand", "cause", "TL897 TL892 TL872",
+    ("slice-as-operand", "cause", "TL744 TL897 TL892 TL872",
      ("<class 'tvm.tir.expr.BufferLoad'> has no attribute access_ptr",
       "'BufferLoad' object has no attribute 'access_ptr'"),
      "error: <class 'tvm.tir.expr.BufferLoad'> has no attribute access_ptr",

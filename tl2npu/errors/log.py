@@ -29,6 +29,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
 _CODE = re.compile(
     r"(?i:err|code|fail|ret|result|status)(?:(?!(?i:pid|tid|port))[^\n\d]){0,40}(?<![\d.])([1-5]\d{5})(?![\d.]\d|\d)"
     r"|(?<![A-Za-z0-9_])(E[A-Z0-9]\d{4})(?![A-Za-z0-9_])"
+    r"|(?m:^[ \t]{0,8}([1-5]\d{5})[ \t\r]{0,8}$)"
 )
 _REGISTERS = re.compile(
     r"errcode:\s{0,2}\(([0-9a-fx, ]{1,200})\)|error code = (0x[0-9a-f]{1,16}|\d{1,3}(?:, \d{1,3}){0,20}),"
@@ -153,13 +154,18 @@ def _explained(segments: list[_Segment], skipped: int) -> Explained:
 
 
 def explain_query(text: str) -> Explained:
-    """As ``explain``, for what somebody types: a code or a register may stand alone."""
+    """As ``explain``, for what somebody types: a register may stand alone, and codes between any words."""
     bare = text.strip()
     if bare in CODES:
         return Explained((Found(CODES[bare], 1, bare),))
     if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", bare):
         return explain(f"errcode:({bare.lower()}, 0, 0)")
-    return explain(text)
+    explained = explain(text)
+    known = {one.entry.key for one in explained.found}
+    codes = dict.fromkeys(word for word in re.findall(r"\w+", text[:LINE]) if word in CODES)
+    alone = {CODES[code].key: Found(CODES[code], 1, code) for code in codes if CODES[code].key not in known}
+    found = sorted((*explained.found, *alone.values()), key=lambda one: KINDS.index(one.entry.kind))
+    return Explained(tuple(found), explained.skipped)
 
 
 def _words(text: str) -> set[str]:
@@ -180,7 +186,7 @@ def _places(text: str, needle: str) -> Iterator[int]:
 
 
 def _coded(found: re.Match[str], start: int) -> Iterable[_Match]:
-    code = found[1] or found[2]
+    code = found[1] or found[2] or found[3]
     at = found.end() - start - len(code)
     if code in CODES:
         yield _Match(at, at + len(code), len(code), CODES[code])

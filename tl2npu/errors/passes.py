@@ -331,9 +331,14 @@ ROWS: tuple[Row, ...] = (
      "`tl2npu check` finds most of these on your own line",
      "tvm/include/tvm/runtime/logging.h"),
     ("unknown-exception", "envelope", "",
-     ("ERR99999 UNKNOWN", "run with `TVM_BACKTRACE=1`"),
+     ("ERR99999 UNKNOWN",),
      "[ERROR] 2026-06-04-10:14:25 (PID:16023, Device:-1, RankID:-1) ERR99999 UNKNOWN applicaiton exception",
      "torch_npu noticed that Python ended with an exception; it had no part in it", "read the exception above it",
      "tile-ai/tilelang-ascend#1121, #1324"),
+    ("tvm-backtrace-note", "envelope", "",
+     ("run with `TVM_BACKTRACE=1`",),
+     "note: run with `TVM_BACKTRACE=1` environment variable to display a backtrace.",
+     "TVM offers a backtrace of its C++ functions with the error that stands above it", "read the error above it",
+     "tvm/python/tvm/error.py"),
 )
 # fmt: on

@@ -9,6 +9,7 @@ import libcst as cst
 from tl2npu.kernel.comparisons import compared, negated
 from tl2npu.kernel.environment import Closure, Env, Static
 from tl2npu.kernel.model import Buffer, Dim, Operand, Scalar
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
 from tl2npu.source.brackets import one_piece
 from tl2npu.source.literals import text_of
@@ -138,7 +139,8 @@ class Evaluator:
                 return inner
             return negated(inner) if isinstance(node.operator, cst.Not) else opaque(type(node.operator).__name__, inner)
         if type(node) is cst.Attribute:
-            return var(code(node).replace(" ", ""))
+            bits = self._bits(node.value, env) if node.attr.value == "bits" else None
+            return var(code(node).replace(" ", "")) if bits is None else const(bits)
         if type(node) is cst.Subscript:
             operand = self.operand(node, env)
             if operand is not None and operand.dims is not None:
@@ -147,6 +149,19 @@ class Evaluator:
             target = node.comparisons[0]
             return compared(type(target.operator).__name__, self.sym(node.left, env), self.sym(target.comparator, env))
         return self._opaque(node, env)
+
+    def _bits(self, node: cst.BaseExpression, env: Env) -> int | None:
+        """The bits of an element, of ``DataType(dtype)`` or a name for it, where the type is known."""
+        value = env.lookup(node.value) if type(node) is cst.Name else None
+        if isinstance(value, Closure):
+            return self._bits(value.node, value.env)
+        if type(node) is not cst.Call or len(node.args) != 1:
+            return None
+        module, _, name = (self.names.resolve(node.func) or "").rpartition(".")
+        if name not in ("DataType", "dtype") or module.partition(".")[0] not in ("tilelang", "tvm"):
+            return None
+        size = ITEM_SIZE.get(self.dtype(node.args[0].value, env))
+        return None if size is None else 8 * size
 
     def _name(self, node: cst.Name, env: Env) -> Sym:
         value = env.lookup(node.value)

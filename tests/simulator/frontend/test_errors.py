@@ -23,6 +23,12 @@ make()(np.arange(8, dtype="int32"))
 """
 
 BODIES = {
+    "pipe that no core has": (
+        """
+        T.set_flag("mte2", "vec", 0)  # here
+        """,
+        "unknown pipe `vec`; did you mean `v`?",
+    ),
     "loop variable behind its loop": (
         """
         for i in range(n):

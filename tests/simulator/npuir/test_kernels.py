@@ -373,6 +373,12 @@ def test_flags_between_pipes_count_where_the_compiler_adds_none(manual: bool, wa
     assert {hazard.kind for hazard in report.hazards} == kinds
 
 
+def test_a_pipe_that_does_not_exist_is_refused() -> None:
+    text = PIPES.format(manual=True, wait='T.wait_flag("PIPE_MTE9", 0)')
+    with pytest.raises(TraceError, match="unknown pipe `PIPE_MTE9`"):
+        load(text, Session())["factory"]()
+
+
 def test_a_script_asks_for_the_cores_of_the_device() -> None:
     text = """
 from tilelang.utils import NPUUtils

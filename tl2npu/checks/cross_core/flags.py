@@ -9,6 +9,7 @@ import libcst as cst
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.flags.balance import Imbalance, imbalances
 from tl2npu.kernel.model import Sync
+from tl2npu.results import Severity
 
 _CALLERS = 4
 
@@ -31,7 +32,18 @@ def check(subject: Subject, line_of: Callable[[cst.CSTNode], int] | None = None)
                 exact.append((caller.node, item))
     for item in found:
         if item.certain or id(item.node) not in seen:
-            yield Finding("TL330", item.node, item.message, None if item.certain else "info")
+            yield _finding(item, item.message)
     line_of = line_of or (lambda node: subject.file.index.position(node).line)
     for place, item in exact:
-        yield Finding("TL330", item.node, f"{item.message}, for the sizes of line {line_of(place)}")
+        yield _finding(item, f"{item.message}, for the sizes of line {line_of(place)}")
+
+
+def _finding(item: Imbalance, message: str) -> Finding:
+    """An error where a core certainly waits for ever; a migration takes the flags away, so it goes on all the same."""
+    help = ""
+    severity: Severity | None = None if item.certain else "info"
+    if item.missing.startswith("T.set"):
+        help = f"a `{item.missing}` is missing before this wait, or the wait is one too many"
+    elif item.missing:
+        help = f"a `{item.missing}` is missing behind this; what the prologue sets, the epilogue waits for"
+    return Finding("TL330", item.node, message, severity, help=help, as_it_stands="error" if item.stuck else None)

@@ -40,6 +40,8 @@ def wrong_value(subject: Subject, op: Operator, call: cst.Call) -> str:
             return f"T.{op.name} takes {wanted} for `{name}`, not the tile `{code(node)}`"
         value = _value(subject, node) if allowed is not None else None
         if allowed is not None and value is not None and not allowed.takes(value):
+            if text := allowed.wrong(value):
+                return text
             return f"T.{op.name} takes {allowed.shown} for `{name}`, not `{code(node)}`"
     return _mode_of_select(subject, given) if op.name == "tile.select" else _multiple(subject, op, given)
 

@@ -9,8 +9,8 @@ import libcst as cst
 from tl2npu.checks.language.signatures import mismatch
 from tl2npu.checks.npuir.regions import extents, shown
 from tl2npu.checks.subject import Finding, Subject
-from tl2npu.dialects import npuir
-from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects import npuir, pipes
+from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.dialects.npuir import SHORT
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Launch, Loop, Memory, Op, Operand, Scalar
@@ -28,7 +28,7 @@ def arguments(subject: Subject) -> Iterator[Finding]:
             op = npuir.lookup(subject.file.names.resolve(node.func) or "")
             if op is None or op.kind is Kind.SCALAR:
                 continue
-            message = mismatch(op, node)
+            message = mismatch(op, node) or _pipe(op, node)
             if message:
                 yield Finding("TL461", node, message)
     for placed in subject.statements:
@@ -42,6 +42,24 @@ def _positional_clear(stmt: Op) -> Iterator[Finding]:
     if size is not None and isinstance(size.node, cst.Name) and size.node.value in ("True", "False"):
         text = f"the fourth position of T.{stmt.op.name} is `size`: write `clear={code(size.node)}`"
         yield Finding("TL461", stmt.node, text)
+
+
+_PIPES = {"rs": "resource", "set_flag": "other", "wait_flag": "other", "pipe_barrier": "pipe"}
+
+
+def _pipe(op: Operator, call: cst.Call) -> str:
+    """What is wrong with the pipe that a call names."""
+    if op.name not in _PIPES or any(arg.star for arg in call.args):
+        return ""
+    bound = op.bind([(arg.keyword.value if arg.keyword is not None else None, arg.value) for arg in call.args])
+    node = bound.get(_PIPES[op.name])
+    name = node.evaluated_value if isinstance(node, cst.SimpleString) else None
+    if not isinstance(name, str) or name.startswith("VIRTUAL_PIPE_"):
+        return ""
+    short = name.lower().removeprefix("pipe_")
+    if op.name == "rs" and short == "c":  # examples call a frame of the cube core so
+        return ""
+    return pipes.unknown(name, pipes.NPUIR) if pipes.unknown(short, pipes.NPUIR) else ""
 
 
 _VALUES = {"vbrc": "src", "fill": "value"}

@@ -1,4 +1,5 @@
-"""TL741: buffers of different shapes, parts without a size or of a late one; TL886: copies inside UB; TL892: columns.
+"""TL741: buffers of different shapes, parts without a size or of a late one; TL789: more than a tile has; TL886: copies
+inside UB; TL892: columns.
 
 The rows of a slice are packed one behind the other between global memory and UB, without the stride of the UB buffer.
 The number of elements of a copy inside of UB is a template argument (common.h:261, ``copy_ub_to_ub``).
@@ -17,11 +18,12 @@ from tl2npu.kernel.access import writes
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.handover import extents_of
 from tl2npu.kernel.memory.ub_copies import sides
-from tl2npu.kernel.model import Copy, Memory, Op, Operand, Scalar, Stmt
+from tl2npu.kernel.model import Branch, Copy, Memory, Op, Operand, Scalar, Stmt
 from tl2npu.kernel.simplified import literal
 from tl2npu.kernel.sizes import FILLED, ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, const, product, var
 
+_TILES = (Memory.UB, Memory.L1, Memory.L0C)
 _EVEN = 64
 """In place of a size that no call tells."""
 
@@ -36,6 +38,8 @@ def check(subject: Subject) -> Iterator[Finding]:
             continue
         yield from _whole(subject, stmt)
         yield from _to_l0(subject, stmt)
+        if not any(isinstance(parent, Branch) for parent in placed.parents):
+            yield from _too_many(subject, stmt)
         if stmt.src.buffer.memory is stmt.dst.buffer.memory is Memory.UB:
             yield from _inside_of_ub(subject, stmt)
         else:
@@ -82,6 +86,35 @@ def _to_l0(subject: Subject, copy: Copy) -> Iterator[Finding]:
     if subject.known_different(product(src), product(dst)):
         parts = " and ".join(f"`{code(side.node)}`" for side in (copy.src, copy.dst))
         yield Finding("TL741", copy.node, f"{parts} differ in size")
+
+
+def _too_many(subject: Subject, copy: Copy) -> Iterator[Finding]:
+    """TL789: a part of a tensor that has more rows or columns than the tile: nothing ends the copy with the tile.
+
+    A load has the extents of its source; a store has those of the tensor as far as the tensor goes.
+    """
+    outer, inner = (copy.src, copy.dst) if copy.src.buffer.memory is Memory.GM else (copy.dst, copy.src)
+    part, tile = extents_of(outer), extents_of(inner)
+    if outer.buffer.memory is not Memory.GM or inner.buffer.memory not in _TILES or part is None or tile is None:
+        return
+    if "transpose" in copy.options or outer.dims is None or len(outer.dims) != len(outer.buffer.shape):
+        return
+    left = [size - dim.lo for size, dim in zip(outer.buffer.shape, outer.dims, strict=True)]
+    for values in subject.together(*part, *tile, *left):
+        sizes, own = values[: len(part)], values[len(part) : len(part) + len(tile)]
+        if None in sizes or None in own:
+            continue
+        axes = [(n, size) for n, size in enumerate(sizes) if size is not None and size != 1]
+        rooms = [size for size in own if size is not None and size != 1]
+        for (n, size), room in zip(axes, rooms, strict=True) if len(axes) == len(rooms) else ():
+            end = values[n - len(left)] if copy.dst is outer else None
+            if min(size, size if end is None else end) > room:
+                text = (
+                    f"`{code(outer.node)}` has {size} elements along an axis of which `{code(inner.node)}` has {room}"
+                )
+                text += f": the copy {'fills' if copy.src is outer else 'reads'} what lies behind the tile"
+                yield Finding("TL789", copy.node, text, help=f"copy {room} elements along this axis")
+                return
 
 
 def _added(subject: Subject, stmt: Op) -> Iterator[Finding]:

@@ -209,7 +209,8 @@ def _check_accumulator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     elif types and not types & sums:
         of = min(given) if given else "integers" if "int32" in types else "float16"
         text = f"`{target.buffer.name}` is {min(types)}, but a product of {of} is summed up in "
-        yield Finding("TL899", stmt.node, text + " or ".join(sorted(sums)))
+        wanted = " or ".join(sorted(sums))
+        yield Finding("TL899", stmt.node, text + wanted, help=f"allocate `{target.buffer.name}` as {wanted}")
 
 
 def depth_of(stmt: Op) -> Sym | None:

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from tl2npu.dialects import pipes
+
 
 @dataclass(frozen=True)
 class Allowed:
-    """``word``: one of ``words``, any if there are none; ``switch``: True or False; ``number``: from ``least`` on."""
+    """``word``: one of ``words``, any if there are none; ``pipe``: the same in any case; ``switch``: True or False;
+    ``number``: from ``least`` on."""
 
-    kind: Literal["word", "switch", "number", "pair"]
+    kind: Literal["word", "pipe", "switch", "number", "pair"]
     words: tuple[str, ...] = ()
     least: int | None = None
     most: int | None = None
@@ -39,11 +42,19 @@ class Allowed:
         if self.kind == "pair":
             sizes = value if isinstance(value, tuple) else ()
             return len(sizes) == 2 and all(size is None or Allowed("number", least=0).takes(size) for size in sizes)
+        if self.kind == "pipe":
+            return isinstance(value, str) and not self.wrong(value)
         if self.kind == "word":
             return isinstance(value, str) and (not self.words or value in self.words)
         if not isinstance(value, int) or isinstance(value, bool):
             return False
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+    def wrong(self, value: object) -> str:
+        """What to say of a value in words of its own; empty where a list of what is taken says it."""
+        if self.kind != "pipe" or not isinstance(value, str) or (not value and "" in self.words):
+            return ""
+        return pipes.unknown(value, self.words)
 
 
 def _words(text: str) -> Allowed:
@@ -66,6 +77,9 @@ VALUES: Mapping[tuple[str, str], Allowed] = MappingProxyType(
         ("reduce", "reduce_type"): _words("reduce_max reduce_min reduce_sum"),
         ("alloc_var", "scope"): Allowed("word"),
         ("dump_tensor", "desc"): Allowed("number"),
+        **{(name, side): Allowed("pipe", pipes.PIPES) for name in ("set_flag", "wait_flag") for side in ("src", "dst")},
+        **{(name, "pipe"): Allowed("pipe", pipes.WITH_ALL) for name in ("pipe_barrier", "set_cross_flag")},
+        ("wait_cross_flag", "pipe"): Allowed("pipe", (*pipes.WITH_ALL, "")),
     }
 )
 """Operator and parameter -> what it takes; None is taken where it is the default."""

@@ -18,6 +18,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.flags.parts import (
+    Channel,
     Choice,
     Flag,
     GiveUp,
@@ -45,11 +46,16 @@ _STEPS = 150_000
 
 @dataclass(frozen=True, eq=False)
 class Imbalance:
-    """``certain``: wherever the flags run as the message says. Otherwise a loop that is too short would make it so."""
+    """``certain``: wherever the flags run as the message says. Otherwise a loop that is too short would make it so.
+
+    ``missing``: the call that is not there. ``stuck``: a wait that nothing ends, under no condition.
+    """
 
     node: cst.CSTNode
     message: str
     certain: bool = True
+    missing: str = ""
+    stuck: bool = False
 
 
 def imbalances(kernel: Kernel, evaluator: Evaluator, values: Mapping[str, int] | None = None) -> list[Imbalance]:
@@ -77,6 +83,10 @@ def _of_channel(parts: list[Part], terms: Terms) -> list[Imbalance]:
         except GiveUp:
             continue
     return []
+
+
+def _call(name: str, channel: Channel, event: Hashable) -> str:
+    return f'T.{name}("{channel.src.lower()}", "{channel.dst.lower()}", {event})'
 
 
 # counting ------------------------------------------------------------------------------------------------------------
@@ -287,7 +297,10 @@ class _Count:
             text = f"set {often} than it is waited for" if sign > 0 else f"waited for {often} than it is set"
             where = ", if every loop runs twice and every condition is true" if paired else ""
             what = f"the flag {name}" if event == _ANY else f"the flag {name} {event}"
-            found.append(Imbalance(node, f"{what} is {text}{where}"))
+            short = all(one.net.get(event, 0) < 0 and (event, -1) not in one.tally.open for one in full)
+            missing = "" if event == _ANY else _call("wait_flag" if sign > 0 else "set_flag", channel, event)
+            stuck = sign < 0 and short and not paired
+            found.append(Imbalance(node, f"{what} is {text}{where}", missing=missing, stuck=stuck))
         return found
 
     def _blamed(self, event: Hashable, sign: int, full: list[_Outcome], paired: list[_Outcome]) -> cst.CSTNode:

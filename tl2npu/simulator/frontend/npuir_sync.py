@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
+from tl2npu.dialects import pipes
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.frontend.builder import Builder, OpCall
 from tl2npu.simulator.ir.expr import plain
@@ -53,7 +54,10 @@ def _frame() -> str:
 
 
 def _pipe(other: Any) -> str:
-    return str(other).upper().removeprefix("PIPE_").lower()
+    name = str(other).lower().removeprefix("pipe_")
+    if not name.startswith("virtual_pipe_") and pipes.unknown(name, pipes.NPUIR):
+        raise TraceError(pipes.unknown(str(other), pipes.NPUIR), Builder.current().here())
+    return name
 
 
 Ops = list[tuple[str, dict[str, Any]]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tl2npu.dialects.ascend import OPERATORS as ASCEND
+from tl2npu.dialects.ascend.values import VALUES
 from tl2npu.dialects.catalogue import Role
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend import npuir_names
@@ -63,6 +64,11 @@ class OperatorName:
             raise TraceError(str(error), site) from None
         for param in known.params:
             value = bound.get(param.name)
+            allowed = VALUES.get((known.name, param.name))
+            if allowed is not None and (text := allowed.wrong(value)):
+                raise TraceError(
+                    text, site
+                )  # a flag of a pipe that no core has would order nothing, though it looks as if
             if param.role in _BUFFER_ROLES and not param.scalar and isinstance(value, (Buffer, Var)):
                 bound[param.name] = operand(Builder.current(), value, address=True)
             if param.role is Role.SCALAR and isinstance(value, Buffer) and all(plain(d) == 1 for d in value.shape):
