@@ -1,5 +1,7 @@
 """How often the same work is done again for one kernel: ceilings, which may only go down.
 
+They went up once, by one part in fifty: a launch that asks for the parity of its rows (TL138) is one more edit.
+
 ``python benchmarks/repeats.py PATH`` counts the same for any folder.
 """
 
@@ -13,9 +15,9 @@ from benchmarks.repeats import KINDS, Work, work_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CEILINGS = {  # the mean over every third fixture of a group, for each kernel
-    "gpu": (1.1, 0.1, 1.1, 11.8, 16.1, 39.2, 108.1, 0.4),
+    "gpu": (1.1, 0.1, 1.1, 12.1, 16.1, 39.4, 109.1, 0.4),
     "workspace vid expert mma cube": (1.4, 0, 1.2, 6.8, 11, 8.3, 30.3, 1.3),
-    "npuir": (1, 0, 1.2, 9.9, 13.9, 28.7, 69, 1.1),
+    "npuir": (1, 0, 1.2, 10, 13.9, 28.7, 69.4, 1.1),
 }
 """By group, in the order of :data:`KINDS`, of a process that has migrated nothing else: others parse fewer snippets."""
 

@@ -28,12 +28,12 @@ pass_configs = {
 
 
 @tilelang.jit(out_idx=[1], pass_configs=pass_configs)
-def double(n, block=256):
+def double(n, bm=256):
     @T.prim_func
     def kernel(x: T.Tensor((n,), "float32"), y: T.Tensor((n,), "float32")):
-        with T.Kernel(T.ceildiv(n, block), threads=128) as bid:
-            for t in T.Parallel(block):
-                y[bid * block + t] = 2.0 * x[bid * block + t]  # doubled
+        with T.Kernel(T.ceildiv(n, bm), threads=128) as b:
+            for t in T.Parallel(bm):
+                y[b * bm + t] = 2.0 * x[b * bm + t]  # doubled
 
     return kernel
 """
