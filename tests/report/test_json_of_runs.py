@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,9 @@ def test_every_key_is_documented(text: str, request: pytest.FixtureRequest) -> N
     named = set(re.findall(r"`(\w+)`", page[page.index("## Proof") :]))
     assert len(_keys(json.loads(text))) > 8
     assert _keys(json.loads(text)) <= named
+
+
+def test_a_script_that_fails_does_not_read_like_success() -> None:
+    assert run.text(RAN).endswith("a.py: 1 launch, 1 hazard on the simulator (A2)\n")
+    failed = run.text(replace(RAN, exit_code=1, launches=(), faults=()))
+    assert failed == "a.py: failed with exit code 1, after 0 launches, 0 hazards on the simulator (A2)\n"

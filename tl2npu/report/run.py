@@ -19,6 +19,8 @@ def text(result: RunResult) -> str:
     launches = len(result.launches)
     counts = f"{launches} launch{'' if launches == 1 else 'es'}, {errors} hazard{'' if errors == 1 else 's'}"
     arithmetic = "" if result.arithmetic == "precise" else f", {result.arithmetic} arithmetic"
+    if result.exit_code:  # counts alone would read like success
+        counts = f"failed with exit code {result.exit_code}, after {counts}"
     lines.append(f"{result.path}: {counts} on the simulator ({result.device}{arithmetic})")
     return "\n".join(lines) + "\n"
 
