@@ -17,7 +17,7 @@ _LONGEST = 40
 
 
 def named_types(module: cst.Module) -> dict[str, frozenset[str]]:
-    """The element types that the file gives to names, each by its one name: defaults, assignments, keyword arguments."""
+    """The element types, by their one names, that the file gives names: defaults, assignments, keyword arguments."""
     found: dict[str, set[str]] = {}
     for name, value in _given(module):
         if len(text := code(value)) < _LONGEST:
