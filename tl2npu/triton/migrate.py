@@ -342,7 +342,8 @@ class _Translation:
                 text = f"`{option}` is an option of another compiler, which is left out"
                 found.append(diagnostic("TL504", line, text, name))
             if launched.one_row:
-                found.append(diagnostic("TL506", line, launched.one_row, name))
+                note = diagnostic("TL506", line, launched.one_row, name)
+                found.append(note if self.rows == 1 else replace(note, help=""))  # the option was given
             for tensor in launched.binding.spec.assumed:
                 if any(param.name == tensor for param in launched.kernel.params):
                     kind = launched.binding.spec.tensors[tensor].dtype
