@@ -100,6 +100,15 @@ def test_diff_is_all_of_stdout_and_changes_no_file() -> None:
     assert path.read_text() == KERNEL
 
 
+def test_a_patch_of_a_file_elsewhere_has_no_dots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`git apply` takes no path with `..` in it."""
+    file("one/k.py")
+    Path("two").mkdir()
+    monkeypatch.chdir(tmp_path / "two")
+    where = (tmp_path / "one/k.py").resolve().relative_to("/").as_posix()
+    assert f"--- a/{where}\n+++ b/{where}\n" in call("migrate", "--diff", "../one/k.py").stdout
+
+
 def test_a_patch_is_coloured_for_eyes_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """FORCE_COLOR, as CI sets it, must not get into a file that `git apply` reads."""
     file()

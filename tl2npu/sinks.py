@@ -305,4 +305,4 @@ def _patch_path(path: Path) -> str:
     try:
         return full.resolve().relative_to(base.resolve()).as_posix()
     except ValueError:  # elsewhere: git takes no path that leads out of the tree
-        return full.relative_to(full.anchor).as_posix()
+        return full.resolve().relative_to(full.anchor).as_posix()

@@ -56,6 +56,30 @@ def test_a_product_is_float32_whatever_its_name() -> None:
     assert [kernel.disposition for kernel in result_of(text).kernels] == ["migrated"]
 
 
+@pytest.mark.parametrize("given", ["'float'", "T.float"])
+def test_a_type_has_one_name(given: str) -> None:
+    """A product of `"float"` and a tile that is computed in float32: no tile and no copy between the two."""
+    text = gpu_file(
+        "A: T.Tensor((64, 64), dtype), B: T.Tensor((64, 64), dtype)",
+        """
+        a = T.alloc_shared((32, 64), dtype)
+        b = T.alloc_shared((64, 64), dtype)
+        acc = T.alloc_fragment((32, 64), accum)
+        T.copy(A[bx * 32, 0], a)
+        T.copy(A, b)
+        T.gemm(a, b, acc, clear_accum=True)
+        for i, j in T.Parallel(32, 64):
+            x = acc[i, j] + 1.0
+            acc[i, j] = x / (1.0 + T.exp(-x))
+        T.copy(acc, B[bx * 32, 0])
+        """,
+        args="dtype='float16', accum=GIVEN",
+    )
+    found, expected = (str(result_of(text.replace("GIVEN", name)).new_text) for name in (given, "'float32'"))
+    assert "T.gemm_v0" in expected
+    assert found.partition("@T.prim_func")[2] == expected.partition("@T.prim_func")[2]
+
+
 MASKED = """
 x = T.alloc_shared((32, 64), "float32")
 k = T.alloc_shared((32, 64), dtype)

@@ -9,7 +9,7 @@ import pytest
 from tl2npu.kernel.ranges.bounds import EITHER, Bounds
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
 
-M, N, BM, BN, HEADS, BATCH = (var(name) for name in ("M", "N", "BM", "BN", "HEADS", "BATCH"))
+M, N, BM, BN, HEADS, BATCH, GROUP = (var(name) for name in ("M", "N", "BM", "BN", "HEADS", "BATCH", "GROUP"))
 CID, K = var("cid@1"), var("k@2")
 ROWS, COLUMNS = ceildiv(M, BM), ceildiv(N, BN)
 
@@ -34,6 +34,7 @@ def loop(extent: Sym) -> tuple[Sym, Sym]:
         (M - 1 - K * BM, grid(const(8), k=loop(opaque(EITHER, ROWS, M // BM)))),
         (M - 1 - CID * BM, grid(M // BM)),
         (const(99) - CID * 32, grid(const(4))),
+        (opaque("min", ROWS - GROUP * (CID // (GROUP * COLUMNS)), GROUP) - 1, grid(ROWS * COLUMNS)),
     ],
     ids=str,
 )
@@ -53,6 +54,9 @@ def test_inside(goal: Sym, ranges: dict[str, tuple[Sym, Sym]]) -> None:
         (const(95) - CID * 32, grid(const(4))),
         (CID - 1, grid(const(4))),
         (M - N, grid(const(4))),
+        (ROWS - GROUP * (CID // (GROUP * COLUMNS)) - 2, grid(ROWS * COLUMNS)),
+        (ROWS - GROUP * (CID // (GROUP * COLUMNS)) - 1, grid(ROWS * COLUMNS + 1)),
+        (GROUP * (CID // (GROUP * COLUMNS)) - CID // COLUMNS, grid(ROWS * COLUMNS)),
     ],
     ids=str,
 )

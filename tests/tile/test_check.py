@@ -11,7 +11,7 @@ from tl2npu.tile.check import Malformed, check
 from tl2npu.tile.expr import Const, Load, axis
 from tl2npu.tile.ir import Buffer, Kernel, Launch, Map, Move, Origin, Reduce, Region
 from tl2npu.tile.unused import without_unused
-from tl2npu.tile.write.tilelang import factory
+from tl2npu.tile.write.tilelang import Comments, factory
 
 HERE = Origin(1)
 X = Buffer("x", (var("n"),), "float32", "global")
@@ -23,7 +23,7 @@ KERNEL = Kernel("k", ("n",), (X,), Launch((var("n") // 8,), ("b",)), (TILE,), (L
 
 def test_well_formed_kernel_is_printed() -> None:
     check(KERNEL)
-    text = factory(KERNEL, {}, {1: ["# in and out"]})
+    text = factory(KERNEL, {}, Comments({1: ["# in and out"]}, {}))
     assert "with T.Kernel(n // 8, threads=128) as b:" in text
     assert text.index("# in and out") < text.index("T.copy(x[b * 8], t)") < text.index("T.copy(t, x[b * 8])")
 

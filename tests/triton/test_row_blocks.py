@@ -71,6 +71,20 @@ def test_note_where_the_option_would_apply() -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("x_ptr + row * stride", "x_ptr + (row + 1) * stride"),
+        ("y_ptr + row * stride", "y_ptr"),
+    ],
+)
+def test_no_help_where_rows_stay_alone(old: str, new: str) -> None:
+    """The help is to give the option that was given and does not apply."""
+    text = (HEAD + SOFTMAX + HOST + LAUNCH_SOFTMAX).replace(old, new)
+    found = process("migrate", text, "k.py", Options(rows_per_block=4), debug=True).diagnostics
+    assert [item.help for item in found if item.code == "TL506"] == [""]
+
+
+@pytest.mark.parametrize(
     ("old", "new", "why"),
     [
         ("x_ptr + row * stride", "x_ptr + (row + 1) * stride", "one whole row of `x_ptr`"),

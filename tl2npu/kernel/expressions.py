@@ -7,6 +7,7 @@ from typing import cast
 import libcst as cst
 
 from tl2npu.kernel.comparisons import compared, negated
+from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.environment import Closure, Env, Static
 from tl2npu.kernel.model import Buffer, Dim, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
@@ -111,13 +112,13 @@ class Evaluator:
         return ((item, env),) if [node for node, _ in found] == [item.value] else found
 
     def dtype(self, node: cst.BaseExpression, env: Env) -> str:
-        """A dtype as text: the string if it is known, else the source of the expression."""
+        """An element type by its one name (``float32`` for ``"float"``) if it is known, else the source."""
         value = self.static(node, env)
         if isinstance(value, str):
-            return value
+            return plain(value)
         resolved = self.names.resolve(node)
         if resolved and resolved.startswith("tilelang.language."):
-            return resolved.rsplit(".", 1)[1]
+            return plain(resolved.rsplit(".", 1)[1])
         return code(node)
 
     def sym(self, node: cst.BaseExpression, env: Env) -> Sym:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel, Op
 from tl2npu.kernel.numbers import is_float
@@ -16,11 +17,11 @@ _LONGEST = 40
 
 
 def named_types(module: cst.Module) -> dict[str, frozenset[str]]:
-    """The element types that the file gives to names: defaults, assignments, keyword arguments."""
+    """The element types, by their one names, that the file gives names: defaults, assignments, keyword arguments."""
     found: dict[str, set[str]] = {}
     for name, value in _given(module):
         if len(text := code(value)) < _LONGEST:
-            found.setdefault(name, set()).add(text.strip("\"'").rsplit(".", 1)[-1])
+            found.setdefault(name, set()).add(plain(text.strip("\"'").rsplit(".", 1)[-1]))
     return {name: frozenset(values) for name, values in found.items()}
 
 

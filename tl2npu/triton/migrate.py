@@ -18,7 +18,7 @@ from tl2npu.tile.check import Malformed, check
 from tl2npu.tile.ir import Kernel, statements, writes
 from tl2npu.tile.row_blocks import DependentRows, with_row_blocks
 from tl2npu.tile.unit_axis import with_unit_axes
-from tl2npu.tile.write.tilelang import factory
+from tl2npu.tile.write.tilelang import LAUNCH, Comments, factory
 from tl2npu.triton.a5.reader import AscendReader, is_ascend
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
@@ -108,7 +108,7 @@ class _Translation:
         constant: Collection[str],
     ) -> None:
         self.constant = constant
-        self.text, self.file, self.leave, self.rows, self.one_row = text, file, leave, rows, one_row
+        self.text, self.file, self.leave, self.rows, self.one_row = (text, file, leave, rows, one_row)
         self.chosen = chosen
         self.tuned = {
             name.strip(): ast.literal_eval(value.strip()) for name, _, value in (t.partition("=") for t in tuned)
@@ -251,11 +251,11 @@ class _Translation:
         try:
             wide = with_row_blocks(kernel, max(2, self.rows))
         except DependentRows as found:
-            return kernel, f"`--rows-per-block` does not apply: line {found.line}: {found.reason}" * (self.rows > 1)
+            return (kernel, f"`--rows-per-block` does not apply: line {found.line}: {found.reason}" * (self.rows > 1))
         if self.rows == 1:
             return kernel, idle
         if kernel.name in self.one_row:
-            return kernel, f"{idle}; with {self.rows} rows it is refused: {self.one_row[kernel.name]}"
+            return (kernel, f"{idle}; with {self.rows} rows it is refused: {self.one_row[kernel.name]}")
         return wide, ""
 
     def factory(self, launched: Launched, node: ast.FunctionDef, tuned: Tuning) -> str:
@@ -342,7 +342,8 @@ class _Translation:
                 text = f"`{option}` is an option of another compiler, which is left out"
                 found.append(diagnostic("TL504", line, text, name))
             if launched.one_row:
-                found.append(diagnostic("TL506", line, launched.one_row, name))
+                note = diagnostic("TL506", line, launched.one_row, name)
+                found.append(note if self.rows == 1 else replace(note, help=""))  # the option was given
             for tensor in launched.binding.spec.assumed:
                 if any(param.name == tensor for param in launched.kernel.params):
                     kind = launched.binding.spec.tensors[tensor].dtype
@@ -439,33 +440,63 @@ def _docstring(node: ast.FunctionDef) -> str | None:
     return None
 
 
-def _comments(text: str) -> dict[int, list[str]]:
-    """Comments on lines of their own: line of the next code -> their texts."""
-    found: dict[int, list[str]] = {}
+def _comments(text: str) -> Comments:
+    """All comments of a file."""
+    above: dict[int, list[str]] = {}
+    beside: dict[int, list[str]] = {}
     waiting: list[str] = []
+    first = 0  # the line on which the statement began that is not over
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT and not token.line[: token.start[1]].strip():
-            waiting.append(token.string)
-        elif token.type not in _SPACE and waiting:
-            found[token.start[0]] = waiting
-            waiting = []
-    return found
+        if token.type == tokenize.COMMENT:
+            if first:
+                beside.setdefault(first, []).append(token.string)
+            else:
+                waiting.append(token.string)
+        elif token.type == tokenize.NEWLINE:
+            first = 0
+        elif token.type not in _SPACE:
+            if waiting:
+                above[token.start[0]] = waiting
+                waiting = []
+            first = first or token.start[0]
+    return Comments(above, beside)
 
 
-def _placed(
-    comments: Mapping[int, Sequence[str]], kernel: Kernel, node: ast.FunctionDef, others: Sequence[ast.FunctionDef]
-) -> dict[int, list[str]]:
-    """The comments of a kernel and of what it calls, by the line of the first statement that is left behind each."""
+def _placed(comments: Comments, kernel: Kernel, node: ast.FunctionDef, others: Sequence[ast.FunctionDef]) -> Comments:
+    """The comments of a kernel and of what it calls, by the line of the first statement that is left behind each.
+
+    Those beside a statement that is gone stand above that one, or above the launch where it named a block.
+    """
     lines = sorted({stmt.origin.line for stmt in statements(kernel.body)})
-    found: dict[int, list[str]] = {}
+    blocks = {stmt.lineno for stmt in node.body if _names_a_block(stmt)}
+    above: dict[int, list[str]] = {}
+    beside: dict[int, list[str]] = {}
     for function in (node, *(item for item in others if item is not node)):
         last = function.end_lineno or function.lineno
-        for line, texts in sorted(comments.items()):
-            if function.body[0].lineno <= line <= last:
-                place = next((item for item in lines if line <= item <= last), None)
-                if place is not None:
-                    found.setdefault(place, []).extend(texts)
-    return found
+        own = {line for line in (*comments.above, *comments.beside) if function.body[0].lineno <= line <= last}
+        for line in sorted(own):
+            place = next((item for item in lines if line <= item <= last), None)
+            if place is not None:
+                above.setdefault(place, []).extend(comments.above.get(line, ()))
+            if line not in comments.beside:
+                continue
+            if place == line:
+                beside.setdefault(place, []).extend(comments.beside[line])
+            elif line in blocks:
+                above.setdefault(LAUNCH, []).extend(comments.beside[line])
+            elif place is not None:
+                above.setdefault(place, []).extend(comments.beside[line])
+    return Comments(above, beside)
+
+
+def _names_a_block(stmt: ast.stmt) -> bool:
+    """``pid = tl.program_id(0)``."""
+    return (
+        isinstance(stmt, ast.Assign)
+        and isinstance(stmt.value, ast.Call)
+        and isinstance(stmt.value.func, ast.Attribute)
+        and stmt.value.func.attr == "program_id"
+    )
 
 
 def _black(text: str) -> str:

@@ -57,7 +57,7 @@ class Bounds:
             self._expanded[sym] = found = sym  # a name that stands for itself ends here
             if any(name in self.values for name in sym.names):
                 found = self._expanded[sym] = sym.map_variables(
-                    lambda name: self.expanded(self.values[name]) if name in self.values else None
+                    lambda name: (self.expanded(self.values[name]) if name in self.values else None)
                 )
         return found
 
@@ -240,6 +240,11 @@ class _Search:
         num, den = atom.num, atom.den
         if not self._positive(den):
             return
+        if sign < 0:
+            # k * (num // (k * q)) is at most num // q
+            quotient = den // -factor
+            if quotient != den and quotient * -factor == den and self._positive(quotient) and self._positive(-factor):
+                yield (rest - num // quotient,)
         value = num.constant
         if value is not None and value < 0 and sign < 0:
             yield (rest - factor,)  # -1 or less

@@ -103,7 +103,7 @@ def narrow_type(job: Job, stmt: Store, argument: cst.BaseExpression) -> str:
     """The text of the type of an argument that is, or may be, narrower than float32; else nothing."""
     loads = [load.buffer for load in job.file.evaluator.loads(argument, stmt.env)]
     kinds = {element_type(job, buffer): dtype_text(buffer) for buffer in loads}
-    if kinds.keys() & {"float32", "float"}:
+    if "float32" in kinds:
         return ""
     return next((text for kind, text in kinds.items() if not kind.startswith(("int", "uint", "bool"))), "")
 

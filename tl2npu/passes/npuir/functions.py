@@ -252,7 +252,7 @@ class _Loop:
         floats = [b for b in loads if not element_type(self._job, b).startswith(("int", "uint", "bool"))]
         target = dtype_text(stmt.target.buffer)
         texts = {dtype_text(buffer) for buffer in floats}
-        wide = [b for b in floats if element_type(self._job, b) in ("float32", "float")]
+        wide = [b for b in floats if element_type(self._job, b) == "float32"]
         if not texts:
             narrow = element_type(self._job, stmt.target.buffer) in ("float16", "bfloat16")
             return '"float32"' if narrow else target

@@ -6,6 +6,7 @@ from typing import Literal
 
 import libcst as cst
 
+from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer
 from tl2npu.passes.job import Job
@@ -32,14 +33,14 @@ BITS = {
 
 
 def element_type(job: Job, buffer: Buffer) -> str:
-    """The element type of a buffer; of a parameter of the factory its default; else the text of the expression."""
+    """The element type of a buffer by its one name; of a parameter of the factory its default; else the source."""
     if buffer.dtype in BITS or job.located.factory is None:
-        return buffer.dtype
+        return plain(buffer.dtype)
     params = job.located.factory.node.params
     for param in (*params.posonly_params, *params.params, *params.kwonly_params):
         if param.name.value == buffer.dtype and param.default is not None:
-            return job.file.evaluator.dtype(param.default, job.file.module_env)
-    return buffer.dtype
+            return plain(job.file.evaluator.dtype(param.default, job.file.module_env))
+    return plain(buffer.dtype)
 
 
 def number_type(job: Job, buffer: Buffer) -> NumberType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.tile.expr import Call, Const, Expr, Load, identity
@@ -56,24 +57,33 @@ def _products(kernel: Kernel) -> list[Matmul]:
 
 
 _AXES = ("i", "j", "k", "l")
+LAUNCH = 0
+"""The line, of no statement, under which comments of the launch stand."""
+_WIDTH = 110
+"""How long a line with a comment beside it may be."""
 
 
-def factory(
-    kernel: Kernel, defaults: Mapping[str, int | float], comments: Mapping[int, Sequence[str]], doc: str | None = None
-) -> str:
+@dataclass(frozen=True)
+class Comments:
+    """Line of a statement of the input -> the comments on lines above it, and those beside it."""
+
+    above: Mapping[int, Sequence[str]]
+    beside: Mapping[int, Sequence[str]]
+
+
+def factory(kernel: Kernel, defaults: Mapping[str, int | float], comments: Comments, doc: str | None = None) -> str:
     """The text of ``@tilelang.jit`` factory and prim_func; it wants ``tilelang`` and ``tilelang.language as T``.
 
-    ``defaults``: sizes and constants with a default. ``comments``: line of the input -> comment lines that stand above
-    what becomes of it.
+    ``defaults``: sizes and constants with a default.
     """
     return _Writer(kernel, comments).text(defaults, doc)
 
 
 class _Writer:
-    def __init__(self, kernel: Kernel, comments: Mapping[int, Sequence[str]]) -> None:
+    def __init__(self, kernel: Kernel, comments: Comments) -> None:
         self.kernel = kernel
         self.buffers = kernel.buffers
-        self.comments = dict(comments)
+        self.above, self.beside = dict(comments.above), dict(comments.beside)
         taken = {*kernel.sizes, *kernel.scalars, *self.buffers, *kernel.launch.names}
         taken |= {stmt.name for stmt in kernel.body if isinstance(stmt, Let)}
         self.axes = tuple(name if name not in taken else f"{name}{name}" for name in _AXES)
@@ -100,6 +110,8 @@ class _Writer:
         names = kernel.launch.names
         as_ = names[0] if len(names) == 1 else f"({', '.join(names)})"
         whole = {name: number for name, number in defaults.items() if isinstance(number, int)}
+        for comment in self.above.pop(LAUNCH, ()):
+            self.put(2, comment)
         self.put(2, f"with T.Kernel({grid}, threads={threads(kernel, whole)}) as {as_}:")
         for tile in kernel.tiles:
             alloc = "alloc_shared" if tile.scope == "shared" else "alloc_fragment"
@@ -117,10 +129,25 @@ class _Writer:
     def body(self, body: tuple[Stmt, ...], depth: int) -> None:
         if not body:
             self.put(depth, "pass")
+        heads = {stmt.origin.line for stmt in body if isinstance(stmt, (For, If))}
         for stmt in body:
-            for comment in self.comments.pop(stmt.origin.line, ()):
+            for comment in self.above.pop(stmt.origin.line, ()):
                 self.put(depth, comment)
+            head = isinstance(stmt, (For, If)) or stmt.origin.line not in heads
+            beside, start = self.beside.pop(stmt.origin.line, ()) if head else (), len(self.lines)
             self.stmt(stmt, depth)
+            if beside:
+                self.put_beside(beside, start)
+
+    def put_beside(self, comments: Sequence[str], start: int) -> None:
+        """Put comments beside the statement whose text begins at a line, or above a longer one: it may be rewritten."""
+        head = self.lines[start]
+        line = f"{head}  {comments[0]}"
+        if len(comments) == 1 and len(line) <= _WIDTH and len(self.lines) == start + 1:
+            self.lines[start] = line
+        else:
+            indent = head[: len(head) - len(head.lstrip())]
+            self.lines[start:start] = [indent + comment for comment in comments]
 
     def stmt(self, stmt: Stmt, depth: int) -> None:
         match stmt:

@@ -11,6 +11,7 @@ from tl2npu.tile.axes import Axes
 from tl2npu.tile.columns import without_columns
 from tl2npu.tile.expr import Index, axis_of
 from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements
+from tl2npu.tile.named_sums import with_named_sums
 from tl2npu.tile.names import names, numbers, run_time_scalars
 from tl2npu.tile.narrow import with_narrow_tiles
 from tl2npu.tile.operands import with_whole_operands
@@ -90,7 +91,9 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     kernel = Kernel(spec.function.name, (), tensors, launch, tuple(state.buffers.values()), body)
     try:
         kernel = with_plain_copies(reader.finished(kernel))
-        kernel = with_straight_tiles(without_unused(with_whole_operands(without_columns(kernel))))
+        whole = with_whole_operands(without_columns(kernel))
+        kernel = with_straight_tiles(without_unused(whole))
+        named = with_straight_tiles(without_unused(with_named_sums(whole)))
     except Crossed as found:
         message = f"`{found.tile}` is used transposed together with tiles that are not"
         raise Refused("TL547", found.line, message) from None
@@ -105,7 +108,10 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     if mixed:
         spec.shares |= dict.fromkeys(mixed, False)
         raise Again
-    kernel = with_block_per_tile(_with_scopes(kernel))
+    scoped = _with_scopes(kernel)
+    kernel = with_block_per_tile(scoped)
+    if kernel == scoped:
+        kernel = _with_scopes(named)  # only here: what is decided above goes by the terms of integers
     inner = {stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)}
     inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}
     free = {name for name in names(kernel) if axis_of(name) is None} - inner - set(kernel.launch.names)

@@ -163,7 +163,7 @@ def _has_type(job: Job, operand: Operand, dtype: str) -> bool:
     """True if a tile has the type of a text."""
     if dtype_text(operand.buffer) == dtype:
         return True
-    return dtype == '"float32"' and element_type(job, operand.buffer) in ("float32", "float")
+    return dtype == '"float32"' and element_type(job, operand.buffer) == "float32"
 
 
 def _tile(found: _Reduction, operand: Operand, tiles: Tiles, *wishes: str, dtype: str | None = None) -> str:
