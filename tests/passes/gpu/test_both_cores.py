@@ -189,7 +189,8 @@ def test_a_call_with_even_rows_speaks_for_no_other_call(rows: int) -> None:
     new = agree(gpu_file(PARAMS, ROWS, jit="@tilelang.jit", launch=launch, args="bm=16"), inputs, args=(rows,))
     assert "threads=1 if bm % 2 else 2" in new
     found = run(new, inputs, "factory", (rows,), ACTUAL)["O"]
-    np.testing.assert_allclose(found, inputs["X"] / inputs["X"].sum(1, keepdims=True) + inputs["B"], rtol=1e-5, atol=1e-6)
+    expected = inputs["X"] / inputs["X"].sum(1, keepdims=True) + inputs["B"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("rows", [16, 3])
