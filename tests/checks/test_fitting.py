@@ -60,7 +60,8 @@ def test_a_call_in_a_loop_is_made_with_each_of_the_values() -> None:
     """One of the two fits; nothing is unproved, as the loop over a list sets every size."""
     calls = "SIZES = [(256, 256), (64, 64)]\nfor bm, bn in SIZES:\n    kernel = factory(1024, 1024, bm, bn, 64)"
     (found,) = sizes(text("M, K, bm, bn, bk, dtype='float16'", calls))
-    assert found.message.startswith("1 of 2 configurations do not fit: ") and "bm=256, bn=256" in found.message
+    assert found.message.startswith("1 of 2 configurations do not fit: ")
+    assert "bm=256, bn=256" in found.message
     assert not [one for one in findings(text("M, K, bm, bn, bk, dtype='float16'", calls)) if one.code == "TL720"]
 
 
