@@ -72,7 +72,7 @@ def test_broadcasts_and_rows(statements: str, found: list[str]) -> None:
         ("T.tile.gather_mask(v, w, 'P0110')", ["TL790"]),
         ("T.set_flag('mte2', 'V', 0)\nT.wait_flag('mte2', 'V', 0)", []),
         ("T.set_flag('mte2', 'vec', 0)", ["TL790"]),
-        ("T.wait_flag(src='mte4', dst='v', eventId=0)", ["TL790"]),
+        ("T.set_flag(src='mte4', dst='v', eventId=0)", ["TL790"]),
         ("T.pipe_barrier('ALL')", []),
         ("T.pipe_barrier('PIPE_V')", ["TL790"]),
         ("T.set_cross_flag('foo', 0)", ["TL790"]),
