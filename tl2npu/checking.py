@@ -62,7 +62,7 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
         found = [item for item in found if not suppressions.covers(item.line, item.code)]
         diagnostics += found
         kernels.append(KernelResult(kept.name, kept.line, "checked", "none", "unchanged", "eager", ("TL103",)))
-    places, notes = unseen_kernels(original, suppressions.covers, "checked")
+    places, notes = unseen_kernels(file, suppressions.covers, "checked")
     kernels += [replace(place, disposition="unchanged") for place in places]
     diagnostics += notes
     left_out = {kernel.name for kernel in kernels if not options.selects(path, kernel.name)}

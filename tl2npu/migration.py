@@ -138,7 +138,7 @@ class _File:
     @cached_property
     def unseen(self) -> tuple[list[KernelResult], list[Diagnostic]]:
         """What looks like a kernel in it and is not read."""
-        return unseen_kernels(self.original, self.suppressions.covers)
+        return unseen_kernels(FileKernels(self.original), self.suppressions.covers)
 
     @cached_property
     def users(self) -> Users:

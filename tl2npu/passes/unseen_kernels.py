@@ -9,17 +9,16 @@ from tl2npu.kernel.factories.unseen import unseen
 from tl2npu.passes.eager.factories import find_eager
 from tl2npu.passes.job import diagnostic
 from tl2npu.results import Diagnostic, KernelResult, Severity
-from tl2npu.source.index import Index
 
 
 def unseen_kernels(
-    index: Index, covers: Callable[[int, str], bool], style: str = "unknown"
+    file: FileKernels, covers: Callable[[int, str], bool], style: str = "unknown"
 ) -> tuple[list[KernelResult], list[Diagnostic]]:
     """The verdicts on what is not read, and the findings.
 
     ``covers``: whether a comment on a line silences a code; what is silenced is no kernel.
     """
-    file = FileKernels(index)
+    index = file.index
     seen = {id(located.node) for located in file.located} | {id(eager.node) for eager in find_eager(index)}
     kernels: list[KernelResult] = []
     notes: list[Diagnostic] = []
