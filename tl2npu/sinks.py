@@ -302,7 +302,8 @@ def _new_bytes(source: SourceText, result: FileResult) -> bytes:
 def _patch_path(path: Path) -> str:
     full = path.absolute()
     base = repository_root(full) or Path.cwd()
+    real = full.resolve()
     try:
-        return full.resolve().relative_to(base.resolve()).as_posix()
+        return real.relative_to(base.resolve()).as_posix()
     except ValueError:  # elsewhere: git takes no path that leads out of the tree
-        return full.resolve().relative_to(full.anchor).as_posix()
+        return real.relative_to(full.anchor).as_posix()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -22,7 +21,7 @@ def explain_log(log: Path, style: str) -> None:
     Exit codes: 0 something is known, 1 nothing is, 2 the file cannot be read.
     """
     from tl2npu.errors.log import explain_stream
-    from tl2npu.report.errors import as_json, text
+    from tl2npu.report.errors import as_json, logs_as_json, text
 
     of_directory = log.is_dir()
     logs = sorted(log.rglob("*.log")) if of_directory else [log]
@@ -37,7 +36,7 @@ def explain_log(log: Path, style: str) -> None:
             raise click.UsageError(f"{path}: {error.strerror}") from None
     known = {name: explained for name, explained in found.items() if explained.found}
     if style == "json" and of_directory:
-        click.echo(json.dumps({"logs": {name: json.loads(as_json(one)) for name, one in found.items()}}, indent=2))
+        click.echo(logs_as_json(found), nl=False)
     elif style == "json":
         click.echo(as_json(found[str(log)]), nl=False)
     else:

@@ -31,3 +31,8 @@ def unknown(name: str, known: tuple[str, ...] = PIPES) -> str:
     close = [bare] if bare in known else difflib.get_close_matches(bare, known, n=1)
     meant = _MEANT.get(bare) or (close[0] if close else "")
     return f"unknown pipe `{name}`; " + (f"did you mean `{meant}`?" if meant else f"there are {', '.join(known)}")
+
+
+def unknown_npuir(name: str) -> str:
+    """The same for the npuir language, which takes a name with and without ``PIPE_``."""
+    return unknown(name, NPUIR) if unknown(name.lower().removeprefix("pipe_"), NPUIR) else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tl2npu.codes import CODES
@@ -51,12 +51,25 @@ def _listed(entries: tuple[Entry, ...]) -> str:
 
 def as_json(explained: Explained, similar: tuple[Entry, ...] = ()) -> str:
     """The same as an object; docs/json.md has the keys."""
+    return _printed(_object(explained, similar))
+
+
+def logs_as_json(logs: Mapping[str, Explained]) -> str:
+    """Such an object for each log of a directory."""
+    return _printed({"logs": {name: _object(explained, ()) for name, explained in logs.items()}})
+
+
+def _object(explained: Explained, similar: tuple[Entry, ...]) -> dict[str, object]:
     found = [
         {**_told(one.entry), "line": one.line, "count": one.count, "text": one.text[:_CLIPPED]}
         | {"names": {name: value for name, value in one.names if value}, "bits": list(one.bits)}
         for one in explained.found
     ]
-    value = {"version": 1, "found": found, "similar": [_told(entry) for entry in similar], "skipped": explained.skipped}
+    told = [_told(entry) for entry in similar]
+    return {"version": 1, "found": found, "similar": told, "skipped": explained.skipped}
+
+
+def _printed(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -108,7 +108,7 @@ class _Translation:
         constant: Collection[str],
     ) -> None:
         self.constant = constant
-        self.text, self.file, self.leave, self.rows, self.one_row = (text, file, leave, rows, one_row)
+        self.text, self.file, self.leave, self.rows, self.one_row = text, file, leave, rows, one_row
         self.chosen = chosen
         self.tuned = {
             name.strip(): ast.literal_eval(value.strip()) for name, _, value in (t.partition("=") for t in tuned)
@@ -251,11 +251,11 @@ class _Translation:
         try:
             wide = with_row_blocks(kernel, max(2, self.rows))
         except DependentRows as found:
-            return (kernel, f"`--rows-per-block` does not apply: line {found.line}: {found.reason}" * (self.rows > 1))
+            return kernel, f"`--rows-per-block` does not apply: line {found.line}: {found.reason}" * (self.rows > 1)
         if self.rows == 1:
             return kernel, idle
         if kernel.name in self.one_row:
-            return (kernel, f"{idle}; with {self.rows} rows it is refused: {self.one_row[kernel.name]}")
+            return kernel, f"{idle}; with {self.rows} rows it is refused: {self.one_row[kernel.name]}"
         return wide, ""
 
     def factory(self, launched: Launched, node: ast.FunctionDef, tuned: Tuning) -> str:

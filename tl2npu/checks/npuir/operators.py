@@ -56,10 +56,9 @@ def _pipe(op: Operator, call: cst.Call) -> str:
     name = node.evaluated_value if isinstance(node, cst.SimpleString) else None
     if not isinstance(name, str) or name.startswith("VIRTUAL_PIPE_"):
         return ""
-    short = name.lower().removeprefix("pipe_")
-    if op.name == "rs" and short == "c":  # examples call a frame of the cube core so
+    if op.name == "rs" and name.lower().removeprefix("pipe_") == "c":  # examples call a frame of the cube core so
         return ""
-    return pipes.unknown(name, pipes.NPUIR) if pipes.unknown(short, pipes.NPUIR) else ""
+    return pipes.unknown_npuir(name)
 
 
 _VALUES = {"vbrc": "src", "fill": "value"}

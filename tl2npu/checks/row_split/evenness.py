@@ -32,7 +32,7 @@ def unproved_evenness(
     """
     node = subject.located.node
     for name in sorted({*overlapping, *(needed if subject.threads == 2 else ())}):
-        if not _is_even_always(subject, var(name), known) and not _is_even_as_called(subject, var(name)):
+        if not _is_even_always(subject, var(name), known, ()) and not _is_even_as_called(subject, var(name)):
             text = f"cannot prove that `{name}` is even: the old kernel also took an odd one, Developer mode does not"
             yield Finding("TL820", node, text, lacks="even rows")
     if subject.threads != 2:
@@ -57,18 +57,15 @@ def rows_even_as_called(subject: Subject, split: Collection[str], known: Collect
 
 def _open(subject: Subject, split: Collection[str], known: Collection[str]) -> list[Buffer]:
     """The halved tiles whose rows only a call can tell to be even."""
-    tiles = [buffer for buffer in _halved(subject) if buffer.name not in split]
-    return [buffer for buffer in tiles if not _is_even_always(subject, buffer.shape[0], known)]
-
-
-def _halved(subject: Subject) -> list[Buffer]:
     found = split_of(subject)
-    return [buffer for buffer in dict.fromkeys(use.buffer for use in found.uses) if found.has_rows(buffer)]
-
-
-def _is_even_always(subject: Subject, sym: Sym, known: Collection[str]) -> bool:
     cube = {size.atom for b in subject.kernel.buffers.values() if b.memory in CUBE_MEMORY for size in b.shape}
-    factors = dict.fromkeys(known, 2) | {atom.name: FRACTAL for atom in cube if isinstance(atom, Var)}
+    fractals = {atom.name for atom in cube if isinstance(atom, Var)}
+    used = [buffer for buffer in dict.fromkeys(use.buffer for use in found.uses) if found.has_rows(buffer)]
+    return [b for b in used if b.name not in split and not _is_even_always(subject, b.shape[0], known, fractals)]
+
+
+def _is_even_always(subject: Subject, sym: Sym, known: Collection[str], fractals: Collection[str]) -> bool:
+    factors = dict.fromkeys(known, 2) | dict.fromkeys(fractals, FRACTAL)
     if sym in subject.even:
         return True
     doubled = sym.map_variables(lambda name: Sym.of({(Var(name),): factors[name]}) if name in factors else None)

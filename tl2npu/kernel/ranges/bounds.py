@@ -57,7 +57,7 @@ class Bounds:
             self._expanded[sym] = found = sym  # a name that stands for itself ends here
             if any(name in self.values for name in sym.names):
                 found = self._expanded[sym] = sym.map_variables(
-                    lambda name: (self.expanded(self.values[name]) if name in self.values else None)
+                    lambda name: self.expanded(self.values[name]) if name in self.values else None
                 )
         return found
 

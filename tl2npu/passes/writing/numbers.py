@@ -39,7 +39,7 @@ def element_type(job: Job, buffer: Buffer) -> str:
     params = job.located.factory.node.params
     for param in (*params.posonly_params, *params.params, *params.kwonly_params):
         if param.name.value == buffer.dtype and param.default is not None:
-            return plain(job.file.evaluator.dtype(param.default, job.file.module_env))
+            return job.file.evaluator.dtype(param.default, job.file.module_env)
     return plain(buffer.dtype)
 
 

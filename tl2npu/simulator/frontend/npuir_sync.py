@@ -55,8 +55,8 @@ def _frame() -> str:
 
 def _pipe(other: Any) -> str:
     name = str(other).lower().removeprefix("pipe_")
-    if not name.startswith("virtual_pipe_") and pipes.unknown(name, pipes.NPUIR):
-        raise TraceError(pipes.unknown(str(other), pipes.NPUIR), Builder.current().here())
+    if not name.startswith("virtual_pipe_") and (text := pipes.unknown_npuir(str(other))):
+        raise TraceError(text, Builder.current().here())
     return name
 
 

@@ -66,9 +66,7 @@ class OperatorName:
             value = bound.get(param.name)
             allowed = VALUES.get((known.name, param.name))
             if allowed is not None and (text := allowed.wrong(value)):
-                raise TraceError(
-                    text, site
-                )  # a flag of a pipe that no core has would order nothing, though it looks as if
+                raise TraceError(text, site)  # a flag of a pipe that no core has looks as if it ordered something
             if param.role in _BUFFER_ROLES and not param.scalar and isinstance(value, (Buffer, Var)):
                 bound[param.name] = operand(Builder.current(), value, address=True)
             if param.role is Role.SCALAR and isinstance(value, Buffer) and all(plain(d) == 1 for d in value.shape):

@@ -93,7 +93,6 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
         kernel = with_plain_copies(reader.finished(kernel))
         whole = with_whole_operands(without_columns(kernel))
         kernel = with_straight_tiles(without_unused(whole))
-        named = with_straight_tiles(without_unused(with_named_sums(whole)))
     except Crossed as found:
         message = f"`{found.tile}` is used transposed together with tiles that are not"
         raise Refused("TL547", found.line, message) from None
@@ -110,8 +109,8 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
         raise Again
     scoped = _with_scopes(kernel)
     kernel = with_block_per_tile(scoped)
-    if kernel == scoped:
-        kernel = _with_scopes(named)  # only here: what is decided above goes by the terms of integers
+    if kernel == scoped:  # only here: what is decided above goes by the terms of integers
+        kernel = _with_scopes(with_straight_tiles(without_unused(with_named_sums(whole))))
     inner = {stmt.var for stmt in statements(kernel.body) if isinstance(stmt, For)}
     inner |= {stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let)}
     free = {name for name in names(kernel) if axis_of(name) is None} - inner - set(kernel.launch.names)
