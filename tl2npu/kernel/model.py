@@ -7,7 +7,7 @@ and must be taken to read and write every buffer that it names.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -346,6 +346,11 @@ def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
         yield stmt
         for inner in children(stmt):
             yield from walk(inner)
+
+
+def in_parallel(around: Iterable[Stmt]) -> bool:
+    """Whether one of these statements is a ``T.Parallel``."""
+    return any(isinstance(stmt, Loop) and stmt.kind == "parallel" for stmt in around)
 
 
 def walk_with_parents(body: Sequence[Stmt], parents: tuple[Stmt, ...] = ()) -> Iterator[tuple[Stmt, tuple[Stmt, ...]]]:

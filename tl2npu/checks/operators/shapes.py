@@ -77,7 +77,7 @@ def _numbers(shape: tuple[Sym, ...] | None, known: Mapping[str, int]) -> Shape |
 def _shown(stmt: Op, name: str, shape: Shape) -> str:
     operand = stmt.args[name]
     assert isinstance(operand, Operand)
-    return f"`{code(operand.node)}` has the shape ({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+    return f"`{code(operand.node)}` has the shape {shape}"
 
 
 # reductions ----------------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def _reduction(stmt: Op, shapes: list[Shape], known: Mapping[str, int]) -> str:
     sliced = isinstance(target, Operand) and target.dims is not None
     if out in expected or (sliced and any(_embeds(out, one) for one in expected)):
         return ""
-    wanted = " or ".join(f"({', '.join(map(str, one))}{',' if len(one) == 1 else ''})" for one in expected if one)
+    wanted = " or ".join(str(one) for one in expected if one)
     return f"the maximum, minimum or sum over axis {axis} has the shape {wanted}, but {_shown(stmt, 'out', out)}"
 
 

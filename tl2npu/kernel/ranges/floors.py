@@ -17,7 +17,7 @@ import libcst as cst
 
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator
-from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Operand, Range, Stmt, walk_with_parents
+from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Operand, Range, Stmt, in_parallel, walk_with_parents
 from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.ranges.counts import counted, positive
 from tl2npu.kernel.ranges.known import Known
@@ -64,8 +64,7 @@ class Division:
     @property
     def in_parallel(self) -> bool:
         """Inside of a ``T.Parallel``."""
-        around = (*self.parents, self.stmt)
-        return any(isinstance(stmt, Loop) and stmt.kind == "parallel" for stmt in around)
+        return in_parallel((*self.parents, self.stmt))
 
 
 def doubtful(kernel: Kernel, evaluator: Evaluator, late: Late) -> Iterator[Division]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Copy, Kernel, Loop, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Copy, Kernel, Loop, Memory, Op, Operand, Scalar, in_parallel
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
@@ -32,7 +32,7 @@ def gathers(kernel: Kernel) -> bool:
 def vectorise_beside_gather(job: Job) -> None:
     """Turn the first suitable row loop into ``T.Parallel`` if the kernel gathers rows and has no such loop."""
     kernel = job.kernel
-    if not gathers(kernel) or any(isinstance(s, Loop) and s.kind == "parallel" for s in kernel.walk()):
+    if not gathers(kernel) or in_parallel(kernel.walk()):
         return
     for stmt in kernel.walk():
         text = _vectorised(job, stmt) if isinstance(stmt, Loop) and not stmt.via else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.model import Branch, Copy, Let, Loop, Op, Scalar, Stmt, walk_with_parents
+from tl2npu.kernel.model import Branch, Copy, Let, Loop, Op, Scalar, Stmt, in_parallel, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called
 from tl2npu.passes.writing.statements import expression
@@ -20,7 +20,7 @@ def choose(job: Job) -> None:
     """
     edits = Edits(job.file.index)
     for stmt, parents in walk_with_parents(job.kernel.body):
-        if any(isinstance(above, Loop) and above.kind == "parallel" for above in parents) or stmt.via:
+        if in_parallel(parents) or stmt.via:
             continue
         for node in _values(stmt):
             for call, name in called(job, node):

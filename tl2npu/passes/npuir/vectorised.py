@@ -16,7 +16,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.functions import FUNCTIONS, NPUIR_VECTOR
 from tl2npu.dialects.npuir import OPERATORS
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Dim, Loop, Operand, Range, Store, walk_with_parents
+from tl2npu.kernel.model import Dim, Loop, Operand, Range, Store, in_parallel, walk_with_parents
 from tl2npu.kernel.npuir_loops import in_steps_of_one
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import calls_in
@@ -48,7 +48,7 @@ def outer_loops(job: Job) -> Iterator[Loop]:
     for stmt, parents in walk_with_parents(job.kernel.body):
         if not isinstance(stmt, Loop) or stmt.kind != "parallel" or not isinstance(stmt.node, cst.For) or stmt.via:
             continue
-        if not any(isinstance(above, Loop) and above.kind == "parallel" for above in parents):
+        if not in_parallel(parents):
             yield stmt
 
 

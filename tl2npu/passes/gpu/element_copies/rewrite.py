@@ -5,7 +5,7 @@ from __future__ import annotations
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.model import Loop, Memory, Op, Stmt, walk, walk_with_parents
+from tl2npu.kernel.model import Loop, Memory, Op, Stmt, in_parallel, walk, walk_with_parents
 from tl2npu.passes.gpu.element_copies import spans
 from tl2npu.passes.gpu.element_copies.calls import plain_copies
 from tl2npu.passes.gpu.element_copies.columns import split_columns
@@ -35,7 +35,7 @@ def _next(job: Job) -> tuple[Loop, tuple[Stmt, ...]] | None:
     for stmt, parents in walk_with_parents(job.kernel.body):
         if not isinstance(stmt, Loop) or stmt.kind != "parallel":
             continue
-        if any(isinstance(above, Loop) and above.kind == "parallel" for above in parents):
+        if in_parallel(parents):
             continue
         if touches_global(stmt):
             return stmt, parents

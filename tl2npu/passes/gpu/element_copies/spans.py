@@ -21,6 +21,7 @@ from tl2npu.kernel.model import (
     Range,
     Stmt,
     Store,
+    in_parallel,
     walk,
     walk_with_parents,
 )
@@ -72,16 +73,12 @@ def _slice(start: str, extent: str) -> str:
 def through_tiles(job: Job) -> None:
     """Do that in every outermost ``T.Parallel``."""
     for loop, parents in list(walk_with_parents(job.kernel.body)):
-        if isinstance(loop, Loop) and loop.kind == "parallel" and not _is_inner(parents):
+        if isinstance(loop, Loop) and loop.kind == "parallel" and not in_parallel(parents):
             spans = [span for span in _spans(LoopOperands(job, loop, parents)) if _is_moved(loop, span)]
             if spans:
                 _rewrite(job, loop, parents, spans)
                 through_tiles(job)
                 return
-
-
-def _is_inner(parents: tuple[Stmt, ...]) -> bool:
-    return any(isinstance(above, Loop) and above.kind == "parallel" for above in parents)
 
 
 def _spans(work: LoopOperands) -> Iterator[_Span]:
@@ -90,8 +87,8 @@ def _spans(work: LoopOperands) -> Iterator[_Span]:
         for operand in (*reads(stmt), *writes(stmt)):
             one = _span(work, operand, stmt) if operand.buffer.memory is Memory.GM else None
             if one is not None:
-                key = (operand.buffer, one.starts, one.base, one.step, one.column)
-                found.setdefault(key, one).found += one.found if key in found and found[key] is not one else []
+                known = found.setdefault((operand.buffer, one.starts, one.base, one.step, one.column), one)
+                known.found += one.found if known is not one else []
     yield from found.values()
 
 

@@ -7,7 +7,17 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Buffer, Kernel, Loop, Memory, Operand, walk, walk_with_parents
+from tl2npu.kernel.model import (
+    Alloc,
+    Branch,
+    Buffer,
+    Kernel,
+    Memory,
+    Operand,
+    in_parallel,
+    walk,
+    walk_with_parents,
+)
 from tl2npu.passes.gpu.elementwise.tree import Expr, joined, number
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -26,7 +36,7 @@ def truth_tiles(kernel: Kernel) -> frozenset[Buffer]:
         if isinstance(stmt, Alloc) and stmt.buffer.memory is not Memory.VAR and _is_bool(stmt.buffer)
     }
     for stmt, parents in walk_with_parents(kernel.body):
-        inside = any(isinstance(parent, Loop) and parent.kind == "parallel" for parent in parents)
+        inside = in_parallel(parents)
         for access in accesses(stmt):
             asked = isinstance(stmt, Branch) and not access.writes and _is_asked(stmt, access.operand)
             if not (access.element and (inside or asked)):
@@ -103,7 +113,7 @@ def retype(job: Job) -> None:
             job.change("TL145", buffer.statement or buffer.node, "stored the boolean mask as 1.0 and 0.0")
             found.add(buffer)
     for stmt, parents in walk_with_parents(job.kernel.body):
-        inside = any(isinstance(parent, Loop) and parent.kind == "parallel" for parent in parents)
+        inside = in_parallel(parents)
         for load in stmt.cond.loads if isinstance(stmt, Branch) and not inside else ():
             if load.buffer in found:
                 text = f"{code(load.node)} != 0.0"

@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Op, Stmt, Store, walk, walk_with_parents
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Op, Stmt, Store, in_parallel, walk, walk_with_parents
 from tl2npu.passes.gpu.local_memory.reducers import reducers
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.assigned_once import is_scalar
@@ -59,7 +59,7 @@ class _Scalars:
             if id(stmt.node) in done:  # `x, y = s[0], s[0]` is two statements of one text
                 continue
             done.add(id(stmt.node))
-            parallel = any(isinstance(above, Loop) and above.kind == "parallel" for above in parents)
+            parallel = in_parallel(parents)
             self._statement(stmt, parallel, tiles, variables, lane)
         self.job.apply(self.edits)
 
@@ -74,7 +74,7 @@ class _Scalars:
                 if stmt.buffer is buffer and any(isinstance(above, Loop) for above in parents):
                     return False
                 continue
-            parallel = any(isinstance(above, Loop) and above.kind == "parallel" for above in parents)
+            parallel = in_parallel(parents)
             if _target(stmt) == buffer.name:
                 if parallel:
                     return False
@@ -96,7 +96,7 @@ class _Scalars:
         on_tile = read = False
         for stmt, parents in self.placed:
             around = [above for above in parents if isinstance(above, (Branch, Loop))]
-            parallel = any(isinstance(above, Loop) and above.kind == "parallel" for above in around)
+            parallel = in_parallel(around)
             if isinstance(stmt, Alloc):
                 if stmt.buffer is buffer and around:
                     return False

@@ -12,7 +12,19 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Let, Loop, Operand, Stmt, Store, walk_with_parents
+from tl2npu.kernel.model import (
+    Alloc,
+    Buffer,
+    Copy,
+    Kernel,
+    Let,
+    Loop,
+    Operand,
+    Stmt,
+    Store,
+    in_parallel,
+    walk_with_parents,
+)
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.source.edits import Edits
@@ -164,7 +176,7 @@ def _reads(kernel: Kernel, buffer: Buffer, load: Stmt) -> list[Operand]:
         for access in accesses(stmt):
             if access.operand.buffer is not buffer:
                 continue
-            parallel = any(isinstance(p, Loop) and p.kind == "parallel" for p in (*parents, stmt))
+            parallel = in_parallel((*parents, stmt))
             if not after or not access.element or parallel or access.operand.dims is None:
                 return []
             if parents[: len(loaded_in)] != loaded_in or not all(d.is_point for d in access.operand.dims):

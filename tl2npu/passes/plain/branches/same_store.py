@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Loop, Memory, Stmt, Store, walk_with_parents
+from tl2npu.kernel.model import Branch, Memory, Stmt, Store, in_parallel, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import parse
 from tl2npu.source.edits import Edits
@@ -20,7 +20,7 @@ def join(job: Job) -> None:
     """Write one store for the arms of each such ``if``, with the arms of its ``elif``."""
     edits = Edits(job.file.index)
     for stmt, parents in walk_with_parents(job.kernel.body):
-        parallel = any(isinstance(above, Loop) and above.kind == "parallel" for above in parents)
+        parallel = in_parallel(parents)
         if not parallel or not isinstance(stmt, Branch) or isinstance(job.file.index.parent(stmt.node), cst.If):
             continue
         found = _choice(stmt)
