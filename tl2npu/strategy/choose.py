@@ -145,7 +145,8 @@ def _rewritten(
     job, left = rows.shared(case, made.job)
     two = _blocked(made.job, left) if left else _finished(case, TWO, job)
     if not two.reached and job is not made.job:  # nothing that was said for the rows is of use
-        two = _blocked(made.job, rows.obstacles(case, made.job))
+        left = rows.obstacles(case, made.job)
+        two = _blocked(made.job, left) if left else _finished(case, TWO, made.job)
     if two.reached or threads == "2":
         return [two]
     return [two, _finished(case, ONE, grid.one_thread(made.job))]

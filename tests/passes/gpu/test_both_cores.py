@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import agree, gpu_file, migrated, result_of
+from tests.passes.gpu.support import agree, gpu_file, migrated, refused, result_of
 from tests.passes.simulated import run
 from tl2npu.simulator.lowering.lower import ACTUAL
 
@@ -191,6 +191,17 @@ def test_a_call_with_even_rows_speaks_for_no_other_call(rows: int) -> None:
     found = run(new, inputs, "factory", (rows,), ACTUAL)["O"]
     expected = inputs["X"] / inputs["X"].sum(1, keepdims=True) + inputs["B"]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_kernel_whose_rows_may_be_odd_and_that_is_wrong_for_another_reason_is_refused_for_that() -> None:
+    """Nothing stands in the way of the rows, before the launch asks for their parity and after."""
+    params = 'X: T.Tensor((4, 4), "int8"), O: T.Tensor((4, 4), "int8")'
+    body = """x = T.alloc_shared((bm, 8), "float32")
+T.copy(X[bx * bm, 0], x)
+T.copy(x, O[bx * bm, 0])
+"""
+    text = gpu_file(params, body, launch="T.Kernel(T.ceildiv(4, bm), threads=128) as bx", args="bm=4")
+    assert [code for code, _ in refused(text)] == ["TL873"]
 
 
 @pytest.mark.parametrize("rows", [16, 3])
