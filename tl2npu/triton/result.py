@@ -10,6 +10,7 @@ from difflib import SequenceMatcher
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
+from tl2npu import marked
 from tl2npu.across.symbols import Symbols
 from tl2npu.codes import CODES
 from tl2npu.migration import migrate_text
@@ -54,7 +55,7 @@ def migrate_triton(
         leave = dict(_left(text, path, options, leave_lines))
     except (SyntaxError, ValueError) as error:
         return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
-    symbols, place = Symbols(), Path(path).absolute()
+    plain, symbols, place = replace(options, notes=False), Symbols(), Path(path).absolute()
     symbols.reads(place, text)
     one_row: dict[str, str] = {}
     chosen: dict[str, int] = {}
@@ -69,7 +70,7 @@ def migrate_triton(
             continue
         if translated.text == text:
             return _resting(_with_kept(migrate_text(text, path, options, leave_lines), translated), symbols)
-        done = migrate_text(translated.text, beside(path), options)
+        done = migrate_text(translated.text, beside(path), plain)
         if done.error is not None:
             return FileResult(path, text, text, done.error)
         homes = _Homes(translated)
@@ -88,7 +89,20 @@ def migrate_triton(
         elif refused:
             leave |= refused
         else:
+            done = _noted(done, plain, translated, homes) if options.notes else done
             return _resting(_result(path, text, done, translated, homes), symbols)
+
+
+def _noted(done: FileResult, options: Options, translated: Translated, homes: _Homes) -> FileResult:
+    """The result with notes: what the first half says of a kernel stands above its factory."""
+    said: dict[str, list[Diagnostic]] = {kernel.name: kernel.notes for kernel in translated.kernels}
+    above = [(line, note) for name, line in homes.factories() for note in said[name] if marked.matters(note)]
+    more = [(line, note.code, note.message) for line, note in above]
+
+    def work(given: str, leave: marked.Leave, alone: Mapping[int, str]) -> FileResult:
+        return migrate_text(given, done.path, options, leave, alone=alone)
+
+    return marked.noted(translated.text, options, work, {}, {}, more)
 
 
 def _resting(result: FileResult, symbols: Symbols) -> FileResult:
@@ -255,6 +269,12 @@ class _Homes:
         """The Triton kernel that became a factory of this name, perhaps with a number."""
         stem, _, number = factory.rpartition("_")
         return factory if factory in self.lines else stem if number.isdigit() and stem in self.lines else None
+
+    def factories(self) -> Iterator[tuple[str, int]]:
+        """Each Triton kernel that was translated, with a line of a factory that it became."""
+        for first, _, name in self._functions:
+            if (known := self._known(name)) is not None:
+                yield known, first
 
     def moved(self, item: Diagnostic) -> Diagnostic:
         """A finding at a line of the translation, at the kernel's line in the Triton file."""
