@@ -16,6 +16,7 @@ from tl2npu.codes import CODES
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, FileResult, KernelResult
+from tl2npu.source.layout import broken
 from tl2npu.source.notebook import is_notebook
 from tl2npu.suppress import Suppressions
 from tl2npu.triton.a5.reader import is_ascend
@@ -228,7 +229,7 @@ def _result(path: str, old: str, done: FileResult, translated: Translated, homes
             changes.append(Change("TL501", outcome.line, text, outcome.name, CODES["TL501"].safety))
             edits = [note for note in outcome.notes if note.safety == "safe"]
             changes += [Change(note.code, note.line, note.message, outcome.name, note.safety) for note in edits]
-    new = done.new_text or old
+    new = broken(old, done.new_text or old, path)
     where = beside(path) if new != old else ""
     result = FileResult(path, old, new, None, changes=tuple(changes), beside=where)
     return _sorted(result, kernels, diagnostics)
