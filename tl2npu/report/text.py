@@ -120,9 +120,11 @@ class TextReport:
         for kernel in (*entry.kernels, None):
             if kernel is not None and report.run.task != "check":
                 lines += self._kernel(entry, kernel)
+            above: Finding | None = None
             for finding in entry.findings_of(kernel):
                 if self.explain or finding.diagnostic.code not in SPEED:
-                    lines += self._finding(entry, finding, _margin(report))
+                    lines += self._finding(entry, finding, _margin(report), above)
+                    above = finding
             if self.explain:
                 lines += self._changes(entry.changes_of(kernel))
         if entry.beside is not None and entry.error is None:
@@ -144,21 +146,22 @@ class TextReport:
         colour = "partial" if kernel.errors else kernel.disposition
         return self._wrapped(text, "", {kernel.disposition: colour, "errors": colour})
 
-    def _finding(self, entry: Entry, finding: Finding, margin: str) -> list[str]:
+    def _finding(self, entry: Entry, finding: Finding, margin: str, above: Finding | None = None) -> list[str]:
+        """A finding; what it has in common with the one ``above`` is not said again."""
         item = finding.diagnostic
         where = f"{place(entry.path, item)}:{item.column}"
         kinds = {item.severity: item.severity, item.code: item.severity}
         lines = self._wrapped(f"{where} {item.severity} {item.code} {item.name}: {item.message}", margin, kinds)
         inner = margin + _INDENT
         room = None if self.width is None else self.width - len(inner)
-        lines += [f"{inner}{line}" for line in excerpt(finding, room)]
-        whole = any(
-            kernel.line == item.line for kernel in entry.kernels
-        )  # what becomes of a kernel's head says nothing
-        block = block_at(entry.hunks, item.line) if self.changes and item.cell is None and not whole else None
-        if block is not None:
-            lines += [self._diff_line(f"{inner}{line}", line) for line in change(block, room)]
-        if item.help:
+        if above is None or _place(above) != _place(finding):
+            lines += [f"{inner}{line}" for line in excerpt(finding, room)]
+            whole = any(kernel.line == item.line for kernel in entry.kernels)  # what becomes of its head says nothing
+            block = block_at(entry.hunks, item.line) if self.changes and item.cell is None and not whole else None
+            if block is not None:
+                lines += [self._diff_line(f"{inner}{line}", line) for line in change(block, room)]
+            above = None
+        if item.help and (above is None or above.diagnostic.help != item.help):
             lines += self._wrapped(f"help: {item.help}", inner, {})
         return lines
 
@@ -194,6 +197,11 @@ class TextReport:
 
     def _styled(self, text: str, kind: str) -> str:
         return click.style(text, fg=_COLOURS[kind], bold=kind in ("error", "refused") or None) if self.color else text
+
+
+def _place(finding: Finding) -> tuple[int | None, int, int]:
+    item = finding.diagnostic
+    return item.cell, item.line, item.column
 
 
 def _margin(report: Report) -> str:
