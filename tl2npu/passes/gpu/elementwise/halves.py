@@ -47,7 +47,7 @@ class Halves:
         """Whether a float among the numbers, or a quotient, makes a GPU compute an expression of integers as floats."""
         if value.kind == "number":
             node = parsed(value.text)
-            return is_float(node, self.floats) or (value.dynamic and self.reading.is_float_number(node))
+            return is_float(node, self.floats) or (value.dynamic and self.reading.floats.holds(node))
         if value.kind in ("cast", "compare", "logic"):
             return False
         is_quotient = value.kind == "binary" and value.name == "/"

@@ -11,6 +11,7 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.float_scalars import FloatScalars
 from tl2npu.kernel.memory import alignment
 from tl2npu.kernel.model import Let, Loop, Memory, Operand
 from tl2npu.kernel.ranges.bounds import Bounds
@@ -88,9 +89,7 @@ class Reading:
             whole = self.is_integer_number(stmt.value.node, stmt.env)
             (self._integers if whole else others).add(stmt.name)
         self._integers -= others
-        scalars = {name: self._declared(param) for name, param in job.kernel.scalars.items()}
-        self._float_names = {name for name, dtype in scalars.items() if dtype.startswith(("float", "bfloat", "half"))}
-        self._float_names |= {stmt.name for stmt in lets if self.is_float_number(stmt.value.node)}
+        self.floats = FloatScalars(job.kernel, self.evaluator, lambda dtype: element_types.is_float(self.typed(dtype)))
         self._floats: dict[str, str] = {}
         for stmt in lets:
             dtype = self.float_type(code(stmt.value.node)) if not self.is_whole(stmt.value.node) else ""
@@ -101,36 +100,6 @@ class Reading:
         if value.name:
             return False
         return not self.is_whole(parsed(value.text)) and not element_types.is_own(self.float_type(value.text))
-
-    def is_float_number(self, node: cst.BaseExpression) -> bool:
-        """True for a number that is a float for certain: of elements, scalars, conversions or functions of floats."""
-        if isinstance(node, cst.Float):
-            return True
-        if isinstance(node, (cst.Name, cst.Subscript)):
-            name = code(node.value if isinstance(node, cst.Subscript) else node)
-            buffer = self._kernel.buffers.get(name)
-            return name in self._float_names if buffer is None else element_types.is_float(self.typed(buffer.dtype))
-        if isinstance(node, cst.BinaryOperation):
-            quotient = isinstance(node.operator, cst.Divide)
-            return quotient or self.is_float_number(node.left) or self.is_float_number(node.right)
-        if isinstance(node, cst.UnaryOperation):
-            return self.is_float_number(node.expression)
-        if isinstance(node, cst.IfExp):
-            return self.is_float_number(node.body) or self.is_float_number(node.orelse)
-        return isinstance(node, cst.Call) and self._is_float_call(node)
-
-    def _is_float_call(self, node: cst.Call) -> bool:
-        resolved = self.evaluator.names.resolve(node.func) or code(node.func)
-        short = functions.SYNONYMS.get(name := resolved.rpartition(".")[2], name)
-        values = [arg.value for arg in node.args]
-        if short in ("cast", "Cast", "astype") and values:
-            given = code(values[0 if short == "Cast" else -1]).strip("\"'").rpartition(".")[2]
-            return element_types.is_float(self.typed(given))
-        if element_types.is_known(element_types.plain(short)):
-            return element_types.is_float(element_types.plain(short))
-        if short in functions.OF_NUMBERS or short in functions.SELECTS or short in functions.SIGNS:
-            return any(map(self.is_float_number, values[short in functions.SELECTS :]))
-        return short in functions.MATH
 
     def is_whole(self, node: cst.BaseExpression) -> bool:
         """True for arithmetic of integers only."""
@@ -150,13 +119,12 @@ class Reading:
         found |= {name for buffer in kernel.buffers.values() for size in buffer.shape for name in size.variables()}
         given = nodes_of(self._factory.node.params, cst.Param) if self._factory is not None else ()
         found |= {param.name.value for param in given if isinstance(param.default, cst.Integer)}
-        return found | {name for name, param in kernel.scalars.items() if element_types.is_integer(self._declared(param))}
+        return found | {name for name, param in kernel.scalars.items() if self._is_declared_as_integer(param)}
 
-    def _declared(self, param: cst.Param) -> str:
-        """The type of a scalar of the kernel; empty where none is written."""
+    def _is_declared_as_integer(self, param: cst.Param) -> bool:
         given = param.annotation.annotation if param.annotation is not None else None
         dotted = self.evaluator.names.resolve(given) or "" if given is not None else ""
-        return dotted.rpartition(".")[2]
+        return element_types.is_integer(dotted.rpartition(".")[2])
 
     def lies_inside(self, operand: Operand) -> bool:
         """True if an element of a tile lies inside of it, for every iteration of the nest."""
@@ -437,7 +405,8 @@ class Reading:
         if short in functions.KINDS and len(args) == 1 and self.is_float(args[0].dtype):
             return _kind_of_number(short, args[0])
         everything_stays = all(arg.is_number for arg in args)
-        if everything_stays and short not in functions.MATH - functions.OF_NUMBERS:
+        is_tirs = short == "abs" and any(arg.dynamic for arg in args) and self.floats.holds(node)
+        if everything_stays and not is_tirs and short not in functions.MATH - functions.OF_NUMBERS:
             return self._leaf(node, env)
         if short in functions.SIGNS and len(args) >= 2:
             found = binary(functions.SIGNS[short], args[0], args[1])
