@@ -15,9 +15,14 @@ _OTHERS = frozenset({"bool"})
 
 def types_of(subject: Subject, buffer: Buffer) -> frozenset[str]:
     """One type, or those that the file gives to the name of the type; none where some of them cannot be told."""
-    found = frozenset({buffer.dtype})
-    if not _is_told(buffer.dtype):
-        found = _named(subject).get(buffer.dtype, frozenset())
+    return types_named(subject, buffer.dtype)
+
+
+def types_named(subject: Subject, dtype: str) -> frozenset[str]:
+    """The same, of the type as the source has it."""
+    found = frozenset({dtype})
+    if not _is_told(dtype):
+        found = _named(subject).get(dtype, frozenset())
     return frozenset(map(_plain, found)) if all(map(_is_told, found)) else frozenset()
 
 
