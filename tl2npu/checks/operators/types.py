@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-
 from tl2npu.checks.subject import Subject
 from tl2npu.dialects import element_types
 from tl2npu.kernel.model import Buffer
@@ -22,7 +19,7 @@ def types_named(subject: Subject, dtype: str) -> frozenset[str]:
     """The same, of the type as the source has it."""
     found = frozenset({dtype})
     if not _is_told(dtype):
-        found = _named(subject).get(dtype, frozenset())
+        found = named_types(subject.file.index.module).get(dtype, frozenset())
     return frozenset(map(_plain, found)) if all(map(_is_told, found)) else frozenset()
 
 
@@ -32,8 +29,3 @@ def _is_told(dtype: str) -> bool:
 
 def _plain(dtype: str) -> str:
     return element_types.known(dtype) or dtype
-
-
-@lru_cache(maxsize=2)
-def _named(subject: Subject) -> Mapping[str, frozenset[str]]:
-    return named_types(subject.file.index.module)
