@@ -41,9 +41,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress"}
-    | {"todo", "strategy", "speed"},
+    | {"marked", "strategy", "speed"},
+    "marked": DATA | {"checking", "options", "todo"},
     "tile": {"dialects", "kernel"},
-    "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration", "suppress"},
+    "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration", "marked", "suppress"},
     "own_operators": {"results"},
     "languages": {"own_operators", "checking", "migration", "options", "results", "source", "triton"},
     "files": {"source"},
