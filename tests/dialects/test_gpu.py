@@ -6,9 +6,10 @@ import inspect
 
 import pytest
 
-from tl2npu.dialects.catalogue import Kind, Role
+from tl2npu.dialects.catalogue import Core, Kind, Role
 from tl2npu.dialects.gpu import FILES, OPERATORS
-from tl2npu.dialects.gpu.build import params, rows
+from tl2npu.dialects.gpu.build import GPU_MODE
+from tl2npu.dialects.tables import signature, table
 from tl2npu.simulator import operators as _operators  # noqa: F401  (registers the meanings)
 from tl2npu.simulator.frontend import language
 from tl2npu.simulator.operators import gpu_refused, registry
@@ -85,13 +86,24 @@ def test_meanings_take_the_parameters_of_the_catalogue(name: str) -> None:
 
 
 def test_tables_are_read_with_their_continuation_lines() -> None:
-    table = """
-        one two: <src >dst
-            * flag=True
-        three:
-        """
-    found = list(rows(Kind.COPY, "file.py", table))
-    assert [row.name for row in found] == ["one", "two", "three"]
-    assert found[0].params == params("<src >dst * flag=True")
-    assert found[0].params[2].kind == "keyword"
+    found = table("""
+[copy] file.py
+one two: <src >dst
+    * flag=True
+three:
+[tile vector expert each axis=dim memory=ub] other.py # for all
+tile.four five@npu_five: +dst[w] ?src mode/flag=1 *args/flag[one,two] = dst + src ~ wrong # own
+""", GPU_MODE)  # fmt: skip
+    assert [row.name for row in found] == ["one", "two", "three", "tile.four", "five"]
+    assert found[0].params == signature("<src >dst * flag=True").params
+    assert (found[0].params[2].kind, found[0].modes, found[0].defined) == ("keyword", GPU_MODE, "file.py:one")
     assert found[2].params == ()
+    four, five = found[3:]
+    assert (four.defined, five.defined) == ("other.py:four", "other.py:npu_five")
+    assert (four.kind, four.core, four.modes) == (Kind.TILE, Core.VECTOR, frozenset({"expert"}))
+    assert (four.elementwise, four.row_independent, four.axis, four.memory) == (True, True, "dim", "ub")
+    assert (four.meaning, four.deviation, four.note) == ("dst + src", "wrong", "own; for all")
+    assert four.extras == ("one", "two")
+    dst, src, mode, args = four.params
+    assert (dst.role, dst.mask, src.role, src.scalar) == (Role.ACCUMULATE, "w", Role.READ, True)
+    assert (mode.role, mode.default, args.role, args.kind) == (Role.FLAG, "1", Role.FLAG, "variadic")

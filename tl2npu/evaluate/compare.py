@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from tl2npu.evaluate import fitting, inputs, sizes
 from tl2npu.evaluate.expressions import TOO_MANY
 from tl2npu.evaluate.host import Unfit
 from tl2npu.evaluate.launch import Launch
+from tl2npu.evaluate.parting import Parting, parting
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import NotChecked
 from tl2npu.evaluate.verdict import Outcome, verdict
@@ -110,6 +112,7 @@ class _Pair:
                     found = self._verdict(*every)
                 if found.equal is False:
                     self._must_be_definite()
+                    return replace(found, parting=self._parting(some))
                 return found
         except NotChecked as missing:
             return Outcome(None, f"{self.label}: {missing}", bound, isinstance(missing, Unfit))
@@ -129,6 +132,14 @@ class _Pair:
         again = self.old.run(blocks[::-1], watched=True)
         if verdict(values, again, self.drawn, self.chosen.bound).equal is False:
             raise NotChecked("its blocks store different values in one place")
+
+
+    def _parting(self, blocks: Sequence[int]) -> Parting | None:
+        """Where the values part in the first block that is wrong by itself."""
+        for block in blocks if self.old.count == self.new.count else ():
+            if self._verdict([block], [block]).equal is False:
+                return parting(self.old, self.new, block)
+        return None
 
 
 def _some(grid: Sequence[int]) -> Sequence[Sequence[int]]:

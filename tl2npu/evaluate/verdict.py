@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tl2npu.evaluate.values import Tile
+
+if TYPE_CHECKING:
+    from tl2npu.evaluate.parting import Parting
 
 TOLERANCE = 1e-6
 """Of the magnitude: what other digits of log2(e) and formulas of functions make of ideal floats."""
@@ -19,7 +22,8 @@ TOLERANCE = 1e-6
 class Outcome:
     """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ.
 
-    ``unfit``: the factory does not take the sizes; ``is_little``: what was stored tells nothing.
+    ``unfit``: the factory does not take the sizes; ``is_little``: what was stored tells nothing; ``parting``: the first
+    statements with other values, where they were found.
     """
 
     equal: bool | None
@@ -27,6 +31,7 @@ class Outcome:
     sizes: Mapping[str, object] | None = None
     unfit: bool = False
     is_little: bool = False
+    parting: Parting | None = None
 
     @property
     def shown_sizes(self) -> str:
@@ -53,7 +58,7 @@ def verdict(
         defined = mine == mine
         stored += int(np.count_nonzero(mine != start))
         known += int(np.count_nonzero(defined & (mine != start)))
-        bad = defined & ~_close(mine, theirs)
+        bad = defined & ~is_close(mine, theirs)
         if np.any(bad):
             first = int(np.argmax(bad))
             place = np.unravel_index(int(changed[first]), tensor.shape)
@@ -67,7 +72,8 @@ def verdict(
     return Outcome(True, "", bound)
 
 
-def _close(left: Any, right: Any) -> Any:
+def is_close(left: Any, right: Any) -> Any:
+    """For each element whether the right one is what the left one should be."""
     if left.dtype != np.float64:
         return left == right
     finite = left[np.isfinite(left) & (left != 0)]

@@ -34,7 +34,7 @@ def methods(cls: type) -> set[str]:
 
 @pytest.mark.parametrize("mode", [A, Structure])
 def test_every_mode_has_the_methods_of_precise(mode: type) -> None:
-    assert methods(mode) == methods(Precise)
+    assert methods(mode) - {"otherwise", "word"} == methods(Precise)
 
 
 @pytest.mark.parametrize("mode", [A, Structure])

@@ -6,6 +6,7 @@ Source: tile-ai/tilelang-ascend, branch ascendc_pto, 95acbd7f.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from tl2npu.dialects.ascend import (
@@ -30,6 +31,7 @@ from tl2npu.dialects.ascend import (
     types,
 )
 from tl2npu.dialects.catalogue import Operator
+from tl2npu.dialects.compiler import COMPILERS
 
 FILES = (
     memory,
@@ -54,7 +56,14 @@ FILES = (
 )
 """The data files, in the order of the documentation; each has a tuple ``OPERATORS``."""
 
-OPERATORS: Mapping[str, Operator] = MappingProxyType({row.name: row for file in FILES for row in file.OPERATORS})
+
+def _adapted(row: Operator) -> Operator:
+    return replace(row, vid_aware=frozenset(name for name, one in COMPILERS.items() if one.adapts_to_vid(row.name)))
+
+
+OPERATORS: Mapping[str, Operator] = MappingProxyType(
+    {row.name: _adapted(row) for file in FILES for row in file.OPERATORS}
+)
 """All operators by their name relative to ``tilelang.language``."""
 _PREFIX = "tilelang.language."
 

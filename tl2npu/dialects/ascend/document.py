@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from types import ModuleType
 
-from tl2npu.dialects.ascend import FILES, gpu, types
+from tl2npu.dialects.ascend import FILES, OPERATORS, gpu, types
 from tl2npu.dialects.catalogue import Operator, Param, Role
 from tl2npu.dialects.compiler import COMPILERS, JUNE_2026, Compiler
 from tl2npu.dialects.pass_configs import ASCEND_KEYS
@@ -90,7 +90,7 @@ def _names(operators: Iterable[Operator]) -> str:
 
 def _section(file: ModuleType) -> list[str]:
     title = (file.__doc__ or "").strip()
-    rows: tuple[Operator, ...] = file.OPERATORS
+    rows = [OPERATORS[row.name] for row in file.OPERATORS]
     lines = ["", f"## {file.__name__.rsplit('.', 1)[-1].replace('_', ' ')}", "", title, ""]
     if file is gpu:
         return [*lines, _names(rows)]

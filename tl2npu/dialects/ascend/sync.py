@@ -6,37 +6,19 @@ before it (``src/transform/ascend_combinecv.cc``). One without any argument (``s
 
 from __future__ import annotations
 
-from tl2npu.dialects.ascend.build import EXPERT_ONLY, mode, operator, scalar
-from tl2npu.dialects.catalogue import Core, Kind, Operator, Param
+from tl2npu.dialects.tables import table
 
-
-def _sync(name: str, *params: Param, note: str = "") -> Operator:
-    return operator(
-        name,
-        Kind.SYNC,
-        *params,
-        core=Core.NONE,
-        modes=EXPERT_ONLY,
-        defined=f"tilelang/language/ascend.py:{name}",
-        note=note,
-    )
-
-
-OPERATORS = (
-    _sync("set_flag", mode("src"), mode("dst"), scalar("eventId"), note="pipes: fix, mte1, mte2, mte3, m, v, s"),
-    _sync("wait_flag", mode("src"), mode("dst"), scalar("eventId")),
-    _sync(
-        "set_cross_flag",
-        mode("pipe"),
-        scalar("flag"),
-        scalar("mode", "2"),
-        note="mode 0: all cores of one sort; 1: the two vector cores of a group; 2: cube and vector cores of a group",
-    ),
-    _sync("wait_cross_flag", scalar("flag"), mode("pipe", "''"), note="pipe is for A5 only"),
-    _sync("barrier_all", note="all pipes of the core; pipe_barrier of 'ALL'"),
-    _sync("pipe_barrier", mode("pipe")),
-    _sync("sync_all", note="all cores of the grid"),
-)
+OPERATORS = table("""
+[sync expert] tilelang/language/ascend.py
+set_flag: src/mode dst/mode eventId # pipes: fix, mte1, mte2, mte3, m, v, s
+wait_flag: src/mode dst/mode eventId
+set_cross_flag: pipe flag mode/scalar=2 # mode 0: all cores of one sort; 1: the two vector cores of a group; 2: cube
+    and vector cores of a group
+wait_cross_flag: flag pipe='' # pipe is for A5 only
+barrier_all: # all pipes of the core; pipe_barrier of 'ALL'
+pipe_barrier: pipe
+sync_all: # all cores of the grid
+""")
 
 SCALAR_BEHIND_BARRIER = frozenset(
     f"tile.{name}" for name in ("add", "sub", "mul", "div", "max", "min", "compare", "select")

@@ -8,102 +8,44 @@ A whole-index buffer element as ``src1`` (``s[h]``) is read as a scalar by its *
 
 from __future__ import annotations
 
-from tl2npu.dialects.ascend.build import accumulate, count, mode, operator, read, scalar, write
-from tl2npu.dialects.catalogue import Core, Kind, Operator, Param
+from tl2npu.dialects.tables import table
 
-FILE = "tilelang/language/ascend_tile.py"
-
-
-def _tile(name: str, *params: Param, means: str = "", note: str = "") -> Operator:
-    return operator(
-        f"tile.{name}",
-        Kind.TILE,
-        *params,
-        core=Core.VECTOR,
-        elementwise=True,
-        defined=f"{FILE}:{name}",
-        note=note,
-        meaning=means,
-    )
-
-
-def _binary(name: str, means: str, note: str = "") -> Operator:
-    return _tile(name, write("dst"), read("src0"), read("src1", scalar=True), means=means, note=note)
-
-
-def _binary_tiles(name: str, means: str, note: str = "") -> Operator:
-    return _tile(name, write("dst"), read("src0"), read("src1"), means=means, note=note)
-
-
-def _unary(name: str, means: str, source: str = "src0") -> Operator:
-    return _tile(name, write("dst"), read(source), means=means)
-
-
-_HELPER = "what the others are made of; taken for whole-size because the operator is a string"
-_BITS = "src1 as a scalar names an operator that is not registered"
-_ALL = "no count: works on the allocated sizes"
-
-OPERATORS = (
-    _binary("add", "src0 + src1"),
-    _binary("sub", "src0 - src1"),
-    _binary("mul", "src0 * src1"),
-    _binary("div", "src0 / src1"),
-    _binary("max", "max(src0, src1)"),
-    _binary("min", "min(src0, src1)"),
-    _binary("bitwise_and", "src0 & src1", _BITS),
-    _binary("bitwise_or", "src0 | src1", _BITS),
-    _binary_tiles("bitwise_xor", "src0 ^ src1", _ALL),
-    _binary_tiles("pow", "pow(src0, src1)", _ALL),
-    _unary("exp", "exp(src0)"),
-    _unary("ln", "log(src0)"),
-    _unary("abs", "abs(src0)"),
-    _unary("reciprocal", "1.0 / src0"),
-    _unary("sqrt", "sqrt(src0)"),
-    _unary("rsqrt", "rsqrt(src0)"),
-    _unary("relu", "max(src0, 0.0)"),
-    _unary("bitwise_not", "~src0"),
-    _unary("sigmoid", "sigmoid(src)", "src"),
-    _unary("silu", "src * sigmoid(src)", "src"),
-    _unary("sin", "sin(src)", "src"),
-    _unary("cos", "cos(src)", "src"),
-    _tile(
-        "leaky_relu",
-        write("dst"),
-        read("src0"),
-        scalar("scalar_value"),
-        means="select(src0 >= 0, src0, src0 * scalar_value)",
-    ),
-    _tile("axpy", accumulate("dst", seen="w"), read("src0"), scalar("scalar_value"), means="dst + src0 * scalar_value"),
-    _tile("mul_add_dst", accumulate("dst"), read("src0"), read("src1"), means="dst + src0 * src1"),
-    _tile("bitwise_lshift", write("dst"), read("src0"), scalar("scalarValue"), means="src0 << scalarValue"),
-    _tile("bitwise_rshift", write("dst"), read("src0"), scalar("scalarValue"), means="src0 >> scalarValue"),
-    _tile(
-        "clamp_max",
-        write("out"),
-        read("buffer"),
-        scalar("scalar_value"),
-        count("count"),
-        means="min(buffer, scalar_value)",
-    ),
-    _tile(
-        "clamp_min",
-        write("out"),
-        read("buffer"),
-        scalar("scalar_value"),
-        count("count"),
-        means="max(buffer, scalar_value)",
-    ),
-    _tile(
-        "clamp",
-        write("out"),
-        read("buffer"),
-        scalar("min_scalar"),
-        scalar("max_scalar"),
-        count("count"),
-        means="min(max(buffer, min_scalar), max_scalar)",
-    ),
-    _tile("round", write("out"), read("buffer"), count("count"), means="round(buffer)"),
-    _tile("binary_op", write("dst"), read("src0"), read("src1", scalar=True), mode("op"), note=_HELPER),
-    _tile("unary_op", write("dst"), read("src0"), mode("op"), note=_HELPER),
-    _tile("scalar_op", write("dst"), read("src0"), scalar("scalar_value"), mode("op_tl"), note=_HELPER),
-)
+OPERATORS = table("""
+[tile vector each] tilelang/language/ascend_tile.py
+tile.add: >dst <src0 ?src1 = src0 + src1
+tile.sub: >dst <src0 ?src1 = src0 - src1
+tile.mul: >dst <src0 ?src1 = src0 * src1
+tile.div: >dst <src0 ?src1 = src0 / src1
+tile.max: >dst <src0 ?src1 = max(src0, src1)
+tile.min: >dst <src0 ?src1 = min(src0, src1)
+tile.bitwise_and: >dst <src0 ?src1 = src0 & src1 # src1 as a scalar names an operator that is not registered
+tile.bitwise_or: >dst <src0 ?src1 = src0 | src1 # src1 as a scalar names an operator that is not registered
+tile.bitwise_xor: >dst <src0 <src1 = src0 ^ src1 # no count: works on the allocated sizes
+tile.pow: >dst <src0 <src1 = pow(src0, src1) # no count: works on the allocated sizes
+tile.exp: >dst <src0 = exp(src0)
+tile.ln: >dst <src0 = log(src0)
+tile.abs: >dst <src0 = abs(src0)
+tile.reciprocal: >dst <src0 = 1.0 / src0
+tile.sqrt: >dst <src0 = sqrt(src0)
+tile.rsqrt: >dst <src0 = rsqrt(src0)
+tile.relu: >dst <src0 = max(src0, 0.0)
+tile.bitwise_not: >dst <src0 = ~src0
+tile.sigmoid: >dst <src = sigmoid(src)
+tile.silu: >dst <src = src * sigmoid(src)
+tile.sin: >dst <src = sin(src)
+tile.cos: >dst <src = cos(src)
+tile.leaky_relu: >dst <src0 scalar_value = select(src0 >= 0, src0, src0 * scalar_value)
+tile.axpy: +dst[w] <src0 scalar_value = dst + src0 * scalar_value
+tile.mul_add_dst: +dst <src0 <src1 = dst + src0 * src1
+tile.bitwise_lshift: >dst <src0 scalarValue = src0 << scalarValue
+tile.bitwise_rshift: >dst <src0 scalarValue = src0 >> scalarValue
+tile.clamp_max: >out <buffer scalar_value count = min(buffer, scalar_value)
+tile.clamp_min: >out <buffer scalar_value count = max(buffer, scalar_value)
+tile.clamp: >out <buffer min_scalar max_scalar count = min(max(buffer, min_scalar), max_scalar)
+tile.round: >out <buffer count = round(buffer)
+[tile vector each] tilelang/language/ascend_tile.py # what the others are made of; taken for whole-size because the
+    operator is a string
+tile.binary_op: >dst <src0 ?src1 op
+tile.unary_op: >dst <src0 op
+tile.scalar_op: >dst <src0 scalar_value op_tl
+""")

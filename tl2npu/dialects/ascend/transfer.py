@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-from tl2npu.dialects.ascend.build import NO_MODE, flag, operator, read, scalar, write
-from tl2npu.dialects.catalogue import Core, Kind
+from tl2npu.dialects.tables import table
 
-_FILE = "tilelang/language/copy.py"
-
-OPERATORS = (
-    operator(
-        "copy",
-        Kind.COPY,
-        read("src"),
-        write("dst"),
-        flag("enable_relu", "False"),
-        flag("transpose", "False"),
-        scalar("pad_value", "None"),
-        core=Core.BY_OPERANDS,
-        elementwise=True,
-        defined=f"{_FILE}:npu_copy_v2",
-        note="transpose only for L1 -> L0A/L0B; pad_value (default 0) fills what a clamped load leaves of UB",
-    ),
-    operator(
-        "c2d_im2col",
-        Kind.COPY,
-        read("img"),
-        write("col"),
-        scalar("nhw_step"),
-        scalar("c_step"),
-        scalar("kernel"),
-        scalar("stride"),
-        scalar("dilation"),
-        scalar("pad"),
-        core=Core.NONE,
-        modes=NO_MODE,
-        defined=f"{_FILE}:c2d_im2col",
-        note="GPU only",
-    ),
-)
+OPERATORS = table("""
+[copy by-operands each] tilelang/language/copy.py
+copy@npu_copy_v2: <src >dst enable_relu=False transpose=False pad_value=None # transpose only for L1 -> L0A/L0B;
+    pad_value (default 0) fills what a clamped load leaves of UB
+[copy nowhere] tilelang/language/copy.py
+c2d_im2col: <img >col nhw_step c_step kernel stride dilation pad # GPU only
+""")

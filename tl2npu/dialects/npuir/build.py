@@ -1,28 +1,12 @@
-"""Reads the dense tables of this package."""
+"""What this dialect has beside its tables: operators of several sources, and names that both branches take from TVM."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
-from tl2npu.dialects.ascend.build import BOTH_MODES, NO_MODE
-from tl2npu.dialects.catalogue import Core, Kind, Operator, Param, Role
-from tl2npu.dialects.gpu.build import params
-
-CUSTOMIZE = "tilelang/language/customize_npuir.py"
-
-_ROLES = {
-    Role.SHAPE: frozenset({"shape", "size", "strides", "permutation", "low", "high", "layout_map", "padding_map"}),
-    Role.MODE: frozenset({"dtype", "scope", "round_mode", "cmp_mod", "reduce_mode", "index_mode", "pipe", "msg"}),
-    Role.FLAG: frozenset({"dim", "dims", "axis", "clear", "reverse", "a_transpose", "b_transpose", "round", "hex"}),
-}
-"""What a parameter that is no buffer holds, by its name; a number or an expression where nothing is said."""
-
-
-def _with_role(param: Param) -> Param:
-    if param.role is not Role.SCALAR:
-        return param
-    return next((replace(param, role=role) for role, names in _ROLES.items() if param.name in names), param)
+from tl2npu.dialects.catalogue import Operator
+from tl2npu.dialects.tables import BOTH_MODES, NO_MODE, table
 
 
 @dataclass(frozen=True)
@@ -44,55 +28,12 @@ class Trailing(Operator):
         return {sources: tuple(given[: -len(tail)]), **bound}
 
 
-def trailing(sources: str, tail: str, keywords: str) -> tuple[Param, ...]:
-    """The parameters of a :class:`Trailing` operator."""
-    many = Param(sources, Role.READ, None, "variadic")
-    return many, *map(_with_role, params(tail)), *(replace(_with_role(p), kind="keyword") for p in params(keywords))
-
-
-def rows(
-    kind: Kind,
-    table: str,
-    *,
-    file: str = CUSTOMIZE,
-    core: Core = Core.VECTOR,
-    modes: frozenset[str] = BOTH_MODES,
-    elementwise: bool = False,
-    memory: str | None = None,
-    note: str = "",
-) -> Iterator[Operator]:
-    """One operator for each name of a table of lines ``name name: signature = meaning ~ deviation # note``.
-
-    The signature is that of ``gpu.build.params``; meaning and deviation may be missing.
-    """
-    for line in table.strip().splitlines():
-        head, _, own = line.partition("#")
-        names, _, rest = head.partition(":")
-        signature, _, formula = rest.partition(" = ")
-        meaning, _, deviation = formula.partition(" ~ ")
-        bound = tuple(map(_with_role, params(signature)))
-        for name in names.split():
-            text = "; ".join(part for part in (own.strip(), note) if part)
-            source = f"{file}:{_function(name, names.split())}"
-            yield Operator(
-                name,
-                kind,
-                bound,
-                core,
-                modes,
-                source,
-                memory=memory,
-                elementwise=elementwise,
-                row_independent=elementwise,
-                note=text,
-                meaning=meaning.strip(),
-                deviation=deviation.strip(),
-            )
-
-
-def _function(name: str, names: Sequence[str]) -> str:
-    """The name under which the source defines an operator: the long one, if it has two."""
-    return next((long for long in names if long.startswith("npuir_")), name)
+def trailing(text: str) -> Iterator[Trailing]:
+    """The operators of a table whose sources, all before the first parameter, are variadic."""
+    for row in table(text):
+        values = {field.name: getattr(row, field.name) for field in fields(row)}
+        sources, *others = row.params
+        yield Trailing(**{**values, "params": (replace(sources, kind="variadic"), *others)})
 
 
 def both_modes(inherited: Iterable[Operator]) -> Iterator[Operator]:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tl2npu.dialects import ascend
-from tl2npu.dialects.ascend.build import BOTH_MODES, NO_MODE
-from tl2npu.dialects.catalogue import Core, Kind
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.functions import NPUIR_TILES, NPUIR_VECTOR
-from tl2npu.dialects.npuir.build import both_modes, rows
+from tl2npu.dialects.npuir.build import both_modes
+from tl2npu.dialects.tables import BOTH_MODES, table
 
 _SCALAR_ONLY = frozenset(NPUIR_TILES)
 _NOT_LOWERED = "exported, but not lowered"
@@ -51,51 +51,22 @@ OPERATORS = (
         replace(ascend.OPERATORS[name], note="TVM script")
         for name in ("block_attr", "func_attr", "func_name", "func_ret", "attr", "reads", "writes")
     ),
-    *rows(
-        Kind.SCALAR,
-        "dynamic: name dtype='int32' # several names at once give a tuple",
-        core=Core.NONE,
-        file="tilelang/language/__init__.py",
-    ),
-    *rows(Kind.SCALAR, "clamp: dst min_val max_val", core=Core.NONE, file="tilelang/language/customize.py"),
-    *rows(
-        Kind.ANNOTATION,
-        """
+    *table(f"""
+[scalar] tilelang/language/__init__.py
+dynamic: name/scalar dtype='int32' # several names at once give a tuple
+[scalar] tilelang/language/customize.py
+clamp: dst min_val max_val
+[annotation nowhere] tilelang/language/__init__.py # {_GPU}
 use_swizzle: panel_size order='row' enable=True
 annotate_layout: layout_map
 annotate_padding: padding_map
 import_source: source=None
-""",
-        core=Core.NONE,
-        modes=NO_MODE,
-        file="tilelang/language/__init__.py",
-        note=_GPU,
-    ),
-    *rows(
-        Kind.SYSTEM,
-        """
+[system nowhere] tilelang/language/customize.py # {_GPU}
 dp4a: <A <B +C
 view: <src shape=None dtype=None
-""",
-        core=Core.NONE,
-        modes=NO_MODE,
-        file="tilelang/language/customize.py",
-        note=_GPU,
-    ),
-    *rows(
-        Kind.SYSTEM,
-        "get_block_binding: dim=0",
-        core=Core.NONE,
-        modes=NO_MODE,
-        file="tilelang/language/kernel.py",
-        note=_GPU,
-    ),
-    *rows(
-        Kind.COPY,
-        "c2d_im2col: <img >col nhw_step c_step kernel stride dilation pad",
-        core=Core.NONE,
-        modes=NO_MODE,
-        file="tilelang/language/copy.py",
-        note=_GPU,
-    ),
+[system nowhere] tilelang/language/kernel.py # {_GPU}
+get_block_binding: dim=0
+[copy nowhere] tilelang/language/copy.py # {_GPU}
+c2d_im2col: <img >col nhw_step c_step kernel stride dilation pad
+"""),
 )

@@ -5,14 +5,10 @@ Operands may live anywhere. Types: float16, bfloat16 and float32 to float32, int
 
 from __future__ import annotations
 
-from tl2npu.dialects.catalogue import Core, Kind
-from tl2npu.dialects.npuir.build import rows
+from tl2npu.dialects.tables import table
 
-OPERATORS = (
-    *rows(
-        Kind.GEMM,
-        "gemm npuir_dot: <A <B +C size=None initC=False a_transpose=False b_transpose=False "
-        "# size is [m, k, n]; initC may be an expression such as k == 0",
-        core=Core.CUBE,
-    ),
-)
+OPERATORS = table("""
+[gemm cube] tilelang/language/customize_npuir.py
+gemm npuir_dot: <A <B +C size=None initC=False a_transpose=False b_transpose=False
+    # size is [m, k, n]; initC may be an expression such as k == 0
+""")

@@ -6,31 +6,14 @@ destination. ``abssum`` and ``absmax`` overwrite their source with its absolute 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from tl2npu.dialects.tables import table
 
-from tl2npu.dialects.catalogue import Kind, Operator
-from tl2npu.dialects.npuir.build import rows
-
-
-def _rowwise(row: Operator) -> Operator:
-    axis = next(name for name in ("dim", "dims") if row.param(name) is not None)
-    return replace(row, row_independent=True, axis=axis)
-
-
-OPERATORS = (
-    *(
-        _rowwise(row)
-        for row in rows(
-            Kind.REDUCE,
-            """
+OPERATORS = table("""
+[reduce vector row axis=dims] tilelang/language/customize_npuir.py
 reduce npuir_reduce: <src >dst dims reduce_mode size=None clear=True # a mode of several, such as sum, prod, max, any
-reduce_max: <buffer >out dim=-1 size=None clear=True
-reduce_min: <buffer >out dim=-1 size=None clear=True
-reduce_sum: <buffer >out dim=-1 size=None clear=True
+[reduce vector row axis=dim] tilelang/language/customize_npuir.py
+reduce_max reduce_min reduce_sum: <buffer >out dim=-1 size=None clear=True
 reduce_abssum: ~buffer >out dim=-1
 reduce_absmax: ~buffer >out dim=-1 clear=True
 cumsum npuir_cumsum: <src >dst=None dim=0 reverse=False # without dst in place; reverse not in Developer mode
-""",
-        )
-    ),
-)
+""")

@@ -6,13 +6,10 @@ operator may be a Python number, a variable or an element; the first one is a ti
 
 from __future__ import annotations
 
-from tl2npu.dialects.catalogue import Kind
-from tl2npu.dialects.npuir.build import rows
+from tl2npu.dialects.tables import table
 
-OPERATORS = (
-    *rows(
-        Kind.TILE,
-        """
+OPERATORS = table("""
+[tile vector each] tilelang/language/customize_npuir.py
 vadd npuir_add: <A ?B >C = A + B
 vsub npuir_sub: <A ?B >C = A - B
 vmul npuir_mul: <A ?B >C = A * B
@@ -45,8 +42,5 @@ vbitcast npuir_bitcast: ~src dtype size=None # reinterprets src itself
 vselect npuir_select: <Cond ?A ?B >Out = select(Cond, A, B) # Cond is a tile of bool
 vcmp npuir_cmp: <A ?B >C cmp_mod # eq, ne, lt, gt, ge or le; C is a tile of bool
 vclamp npuir_clamp: <src >dst ?min_val ?max_val = min(max(src, min_val), max_val)
-""",
-        elementwise=True,
-    ),
-)
+""")
 """Their meanings; where there is a deviation the compiler computes something else (``codegen_npuir_dev.cc``)."""

@@ -47,46 +47,22 @@ import numpy as np
 
 from tl2npu.dialects.functions import IN_FLOATS
 from tl2npu.simulator.arithmetic import ring
+from tl2npu.simulator.arithmetic.opaque import Array, Opaque, opaque
 from tl2npu.simulator.arithmetic.precise import Precise
-from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir import dtypes
 
-Array = Any
-"""Elements are kept in arrays of two 4-byte fields: NumPy refuses arithmetic on them, so none slips past this class.
-
-The first field has the name of the element type.
-"""
-
-
-@functools.cache
-def _storage(dtype: str) -> np.dtype:
-    return np.dtype([(dtype, np.uint32), ("high", np.uint32)])
-
-
-def _is_ring(x: Any) -> bool:
-    kind = getattr(x, "dtype", None)
-    return kind is not None and kind.names is not None
-
-
-def _raw(x: Array) -> Any:
-    return np.asarray(x).view(np.uint64)
-
-
-def _like(raw: Any, *operands: Array) -> Array:
-    kind = next(o.dtype for o in operands if _is_ring(o))
-    return np.asarray(raw, np.uint64).view(kind)
+_raw, _of = Opaque.raw, Opaque.of
 
 
 def _through(name: str, operation: Callable[..., Any]) -> Any:
-    """A function of ring elements; of integers as in the precise mode."""
+    """A function of ring elements."""
 
     def computed(*operands: Array) -> Array:
-        if not any(_is_ring(x) for x in operands):
-            return getattr(Precise, name)(*operands)
         for x in operands:
-            if not _is_ring(x):
+            if not opaque(x):
                 raise SimulatorError(f"{name} of a float and {type(x).__name__} in the algebraic mode")
-        return _like(operation(*(_raw(x) for x in operands)), *operands)
+        return _of(operation(*map(_raw, operands)), operands[0].dtype)
 
     return staticmethod(computed)
 
@@ -171,7 +147,7 @@ def _extreme(x: Array, axis: Any, larger: bool, numbers: bool = False) -> Array:
     keys = np.where(nan, lowest, ring.key(flat))
     at = (np.argmax if larger else np.argmin)(keys, axis=-1)
     result = np.take_along_axis(flat, np.expand_dims(at, -1), -1)[..., 0]
-    return _like(result if numbers else np.where(nan.any(axis=-1), ring.NAN, result), x)
+    return _of(result if numbers else np.where(nan.any(axis=-1), ring.NAN, result), x.dtype)
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -189,10 +165,19 @@ def _power(x: Any, y: Any) -> Any:
     return result
 
 
-class Algebraic:
-    """See the module. The methods are those of ``Precise``."""
+def _unordered(x: Array, y: Array) -> Any:
+    return (_raw(x) == ring.NAN) | (_raw(y) == ring.NAN)
+
+
+class Algebraic(Opaque):
+    """See the module."""
 
     name = "algebraic"
+
+    @staticmethod
+    def otherwise(name: str) -> Callable[..., Any]:
+        """What has no laws."""
+        return _scrambled(name, getattr(Precise, name)) if name in IN_FLOATS else Opaque.otherwise(name)
 
     add = _through("add", ring.add)
     sub = _through("sub", ring.sub)
@@ -246,202 +231,98 @@ class Algebraic:
     @staticmethod
     def isnan(x: Array) -> Any:
         """Where there is no number."""
-        return _raw(x) == ring.NAN if _is_ring(x) else Precise.isnan(x)
+        return _raw(x) == ring.NAN
 
     @staticmethod
     def isinf(x: Array) -> Any:
         """Where there is an infinity."""
-        return (_raw(x) == ring.PLUS) | (_raw(x) == ring.MINUS) if _is_ring(x) else Precise.isinf(x)
+        return (_raw(x) == ring.PLUS) | (_raw(x) == ring.MINUS)
 
     @staticmethod
     def isfinite(x: Array) -> Any:
         """Where there is neither."""
-        return _raw(x) >> np.uint64(61) == 0 if _is_ring(x) else Precise.isfinite(x)
+        return _raw(x) >> np.uint64(61) == 0
 
     @staticmethod
     def less(x: Array, y: Array) -> Any:
         """``x < y`` in the order of ``maximum``."""
-        if not _is_ring(x) and not _is_ring(y):
-            return Precise.less(x, y)
-        return (ring.key(_raw(x)) < ring.key(_raw(y))) & ~Algebraic._unordered(x, y)
+        return (ring.key(_raw(x)) < ring.key(_raw(y))) & ~_unordered(x, y)
 
     @staticmethod
     def less_equal(x: Array, y: Array) -> Any:
         """``x <= y`` in the order of ``maximum``."""
-        if not _is_ring(x) and not _is_ring(y):
-            return Precise.less_equal(x, y)
-        return (ring.key(_raw(x)) <= ring.key(_raw(y))) & ~Algebraic._unordered(x, y)
+        return (ring.key(_raw(x)) <= ring.key(_raw(y))) & ~_unordered(x, y)
 
     @staticmethod
     def equal(x: Array, y: Array) -> Any:
         """``x == y``."""
-        if not _is_ring(x) and not _is_ring(y):
-            return Precise.equal(x, y)
-        return (_raw(x) == _raw(y)) & ~Algebraic._unordered(x, y)
-
-    @staticmethod
-    def _unordered(x: Array, y: Array) -> Any:
-        return (_raw(x) == ring.NAN) | (_raw(y) == ring.NAN)
+        return (_raw(x) == _raw(y)) & ~_unordered(x, y)
 
     @staticmethod
     def where(condition: Array, x: Array, y: Array) -> Array:
         """``x`` where the condition holds, else ``y``."""
-        if not _is_ring(x) and not _is_ring(y):
-            return Precise.where(condition, x, y)
-        return _like(np.where(condition, _raw(x), _raw(y)), x, y)
+        return _of(np.where(condition, _raw(x), _raw(y)), (x if opaque(x) else y).dtype)
 
     # along an axis
 
-    @staticmethod
-    def sum(x: Array, axis: int | tuple[int, ...]) -> Array:
-        """The sum along an axis."""
-        return _like(ring.total(_raw(x), axis), x) if _is_ring(x) else Precise.sum(x, axis)
-
-    @staticmethod
-    def cumsum(x: Array, axis: int) -> Array:
-        """Running sums."""
-        return _like(ring.running(_raw(x), axis), x) if _is_ring(x) else Precise.cumsum(x, axis)
-
-    @staticmethod
-    def max(x: Array, axis: int | tuple[int, ...]) -> Array:
-        """The largest along an axis."""
-        return _extreme(x, axis, True) if _is_ring(x) else Precise.max(x, axis)
-
-    @staticmethod
-    def min(x: Array, axis: int | tuple[int, ...]) -> Array:
-        """The smallest along an axis."""
-        return _extreme(x, axis, False) if _is_ring(x) else Precise.min(x, axis)
-
-    @staticmethod
-    def number_max(x: Array, axis: int) -> Array:
-        """The largest number along an axis."""
-        return _extreme(x, axis, True, True) if _is_ring(x) else Precise.number_max(x, axis)
-
-    @staticmethod
-    def number_min(x: Array, axis: int) -> Array:
-        """The smallest number along an axis."""
-        return _extreme(x, axis, False, True) if _is_ring(x) else Precise.number_min(x, axis)
+    sum = staticmethod(lambda x, axis: _of(ring.total(_raw(x), axis), x.dtype))
+    cumsum = staticmethod(lambda x, axis: _of(ring.running(_raw(x), axis), x.dtype))
+    max = functools.partial(_extreme, larger=True)
+    min = functools.partial(_extreme, larger=False)
+    number_max = functools.partial(_extreme, larger=True, numbers=True)
+    number_min = functools.partial(_extreme, larger=False, numbers=True)
+    argmax = staticmethod(lambda x: np.argmax(ring.key(_raw(x)), axis=-1))
+    argmin = staticmethod(lambda x: np.argmin(ring.key(_raw(x)), axis=-1))
 
     @staticmethod
     def descending(x: Array) -> Any:
         """The positions that put the last axis into descending order; equal elements keep theirs."""
-        return np.argsort(-ring.key(_raw(x)), axis=-1, kind="stable") if _is_ring(x) else Precise.descending(x)
-
-    @staticmethod
-    def argmax(x: Array) -> Any:
-        """The first position of the largest element along the last axis."""
-        return np.argmax(ring.key(_raw(x)), axis=-1) if _is_ring(x) else Precise.argmax(x)
-
-    @staticmethod
-    def argmin(x: Array) -> Any:
-        """The first position of the smallest element along the last axis."""
-        return np.argmin(ring.key(_raw(x)), axis=-1) if _is_ring(x) else Precise.argmin(x)
+        return np.argsort(-ring.key(_raw(x)), axis=-1, kind="stable")
 
     @staticmethod
     def matmul(x: Array, y: Array, dtype: str) -> Array:
         """The product of two matrices."""
-        if not _is_ring(x) and not _is_ring(y):
-            return Precise.matmul(x, y, dtype)
-        return np.asarray(ring.matmul(_raw(x), _raw(y)), np.uint64).view(_storage(dtype))
+        return _of(ring.matmul(_raw(x), _raw(y)), dtype)
 
     @staticmethod
     def accumulate(total: Array, value: Array) -> None:
         """``total += value``."""
-        if _is_ring(total):
-            total[...] = _like(ring.add(_raw(total), _raw(value)), total)
-        else:
-            Precise.accumulate(total, value)
-
-    @staticmethod
-    def factor(x: Array) -> Array:
-        """Elements are what products are computed in."""
-        return x
+        total[...] = _of(ring.add(_raw(total), _raw(value)), total.dtype)
 
     # types
 
     @staticmethod
-    def storage(dtype: str) -> np.dtype:
-        """The NumPy type that a buffer of an element type is kept in."""
-        return _storage(dtype) if dtypes.is_float(dtype) else Precise.storage(dtype)
-
-    @staticmethod
     def number(value: Any, dtype: str) -> Any:
         """A constant of an element type."""
-        if not dtypes.is_float(dtype):
-            return Precise.number(value, dtype)
         exact = float(value) if dtype == "float64" else float(np.float32(value))
-        return np.asarray(ring.embed(exact), np.uint64).view(_storage(dtype))[()]
-
-    @staticmethod
-    def literal(value: Any, like: Array) -> Any:
-        """A Python number in the type of an array."""
-        return Algebraic.number(value, Algebraic.name_of(like)) if _is_ring(like) else Precise.literal(value, like)
-
-    @staticmethod
-    def like(value: Any, array: Array) -> Any:
-        """A number (a Python number or one of this arithmetic) in the type of an array."""
-        if getattr(value, "dtype", None) is None:
-            return Algebraic.literal(value, array)
-        return value if value.dtype == array.dtype else Algebraic.cast(value, Algebraic.name_of(array))
-
-    @staticmethod
-    def is_float(array: Array) -> bool:
-        """True for an array of ring elements."""
-        return _is_ring(array)
-
-    @staticmethod
-    def name_of(array: Array) -> str:
-        """The element type of an array."""
-        return str(array.dtype.names[0]) if _is_ring(array) else Precise.name_of(array)
-
-    @staticmethod
-    def same_bits(array: Array, dtype: str) -> Array:
-        """The memory of integers as elements of another type. Floats have no bits: UnsupportedOperator."""
-        if _is_ring(array) or dtypes.is_float(dtype):
-            if _is_ring(array) and dtype == Algebraic.name_of(array):
-                return array.reshape(-1)
-            raise UnsupportedOperator("the bits of floats have no meaning in the algebraic mode")
-        return Precise.same_bits(array, dtype)
-
-    @staticmethod
-    def reinterpret(x: Array, source: str, dtype: str) -> Array:
-        """The bits of a value as another type. Raises UnsupportedOperator for floats: they have no bits."""
-        if source != dtype and (dtypes.is_float(source) or dtypes.is_float(dtype)):
-            raise UnsupportedOperator("the bits of floats have no meaning in the algebraic mode")
-        return x if source == dtype else Precise.reinterpret(x, source, dtype)
+        return _of(ring.embed(exact), dtype)[()]
 
     @staticmethod
     def poison(dtype: str) -> Any:
-        """What memory holds before it is written: NaN, and a large odd value for integers."""
-        if not dtypes.is_float(dtype):
-            return Precise.poison(dtype)
-        return np.asarray(ring.NAN).view(_storage(dtype))[()]
+        """What memory holds before it is written: NaN."""
+        return _of(ring.NAN, dtype)[()]
 
     @staticmethod
     def cast(x: Array, dtype: str, mode: str = "trunc") -> Array:
         """Another element type: nothing for floats, exact from integers; to integers exact from what is a float."""
-        if _is_ring(x):
-            if dtypes.is_float(dtype):
-                return _raw(x).view(_storage(dtype))
-            if dtype == "bool":
-                return _raw(x) != 0
-            values, known = ring.decode(_raw(x))
-            spread = (ring.scramble(_raw(x), 7) >> np.uint64(34)).astype(np.float64)
-            return Precise.cast(np.where(known, values, spread), dtype, mode)
-        if not dtypes.is_float(dtype):
-            return Precise.cast(x, dtype, mode)
-        if isinstance(x, float) or getattr(x, "dtype", np.dtype(int)).kind == "f":
-            raise SimulatorError("a plain float where the algebraic mode has ring elements")
-        return np.asarray(ring.embed_integers(x), np.uint64).view(_storage(dtype))
+        if not opaque(x):
+            if isinstance(x, float) or getattr(x, "dtype", np.dtype(int)).kind == "f":
+                raise SimulatorError("a plain float where the algebraic mode has ring elements")
+            return _of(ring.embed_integers(x), dtype)
+        if dtypes.is_float(dtype):
+            return _of(_raw(x), dtype)
+        if dtype == "bool":
+            return _raw(x) != 0
+        values, known = ring.decode(_raw(x))
+        spread = (ring.scramble(_raw(x), 7) >> np.uint64(34)).astype(np.float64)
+        return Precise.cast(np.where(known, values, spread), dtype, mode)
 
     @staticmethod
     def convert(x: Array, dtype: str, mode: str) -> Array:
         """Ascend's vector cast; between float types only the roundings to whole numbers do something."""
-        if not _is_ring(x):
-            return Algebraic.cast(x, dtype) if dtypes.is_float(dtype) else Precise.convert(x, dtype, mode)
-        if dtypes.is_integer(dtype):
+        if opaque(x) and dtypes.is_integer(dtype):
             return Algebraic.cast(x, dtype, "rint" if mode == "none" else mode)
-        if Algebraic.name_of(x) == dtype and mode != "none":
+        if opaque(x) and Algebraic.name_of(x) == dtype and mode != "none":
             names = {"rint": "nearbyint", "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc"}
             return getattr(Algebraic, names[mode])(x)
         return Algebraic.cast(x, dtype)
@@ -451,15 +332,11 @@ class Algebraic:
     @staticmethod
     def from_host(array: np.ndarray, dtype: str) -> Array:
         """A tensor of the caller as the kernel sees it: floats as elements, in memory of their own."""
-        if not dtypes.is_float(dtype):
-            return array
-        return np.asarray(ring.embed(array.astype(np.float64)), np.uint64).view(_storage(dtype))
+        return _of(ring.embed(array.astype(np.float64)), dtype)
 
     @staticmethod
     def to_host(array: Array, dtype: str) -> np.ndarray:
         """Elements as floats: those that are floats of the type exactly, all others by scrambled bits."""
-        if not _is_ring(array):
-            return np.asarray(array)
         raw, kind = _raw(array), dtypes.numpy_dtype(dtype)
         values, known = ring.decode(raw)
         exact = values.astype(kind)
@@ -473,13 +350,7 @@ class Algebraic:
     @staticmethod
     def bring_back(array: np.ndarray, held: Array, dtype: str) -> None:
         """Writes what the kernel changed into the caller's tensor; what it did not change stays as it is."""
-        if not _is_ring(held):
-            return
         changed = _raw(Algebraic.from_host(array, dtype)) != _raw(held)
         if changed.any():
             array[changed] = Algebraic.to_host(held[changed], dtype)
 
-
-for _name in IN_FLOATS:
-    if not hasattr(Algebraic, _name):
-        setattr(Algebraic, _name, _scrambled(_name, getattr(Precise, _name)))

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tl2npu.dialects.npuir import OLDER_FUNCTIONS
+from tl2npu.dialects.catalogue import Param
+from tl2npu.dialects.npuir import OLDER_FUNCTIONS, OPERATORS, SHORT
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend.builder import Builder, OpCall
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
@@ -139,20 +140,22 @@ def _gemm(
 # vector operators
 
 
-def _binary(A: Any, B: Any, C: Any) -> Bound:
-    return {"A": region(A), "B": scalar(B), "C": region(C)}
+def _by_catalogue(name: str) -> Callable[..., Bound]:
+    """Operands as the catalogue has them: buffers are regions, what may also be a number a scalar."""
+    row = OPERATORS[name]
+
+    def form(*args: Any, **kwargs: Any) -> Bound:
+        found = row.bind([*((None, arg) for arg in args), *kwargs.items()])
+        size = found.pop("size", None)
+        return {word: _operand(row.param(word), data, size) for word, data in found.items()}
+
+    return form
 
 
-def _shift_right(A: Any, B: Any, C: Any, round: Any = True) -> Bound:
-    return {"A": region(A), "B": scalar(B), "C": region(C), "round": bool(round)}
-
-
-def _unary(A: Any, B: Any) -> Bound:
-    return {"A": region(A), "B": region(B)}
-
-
-def _through(A: Any, B: Any, Tmp: Any) -> Bound:
-    return {"A": region(A), "B": region(B), "Tmp": region(Tmp)}
+def _operand(param: Param | None, data: Any, size: Any) -> Any:
+    if param is None or not param.mask:
+        return data
+    return scalar(data) if param.scalar else region(data, size)
 
 
 def _sized_unary(*args: Any, size: Any = None) -> Bound:
@@ -160,14 +163,6 @@ def _sized_unary(*args: Any, size: Any = None) -> Bound:
     if len(sources) != 1:
         raise TraceError("one source and one destination are needed", Builder.current().here())
     return {"A": region(sources[0], size), "B": region(target, size)}
-
-
-def _cast(src: Any, dst: Any, size: Any = None, round_mode: str = "rint") -> Bound:
-    return {"src": region(src, size), "dst": region(dst, size), "round_mode": round_mode}
-
-
-def _brc(src: Any, dst: Any) -> Bound:
-    return {"src": scalar(src), "dst": region(dst)}
 
 
 def _fill(buffer: Any, value: Any) -> Bound:
@@ -186,10 +181,6 @@ def _compare(A: Any, B: Any, C: Any, cmp_mod: str) -> Bound:
     if cmp_mod not in ("eq", "ne", "lt", "gt", "ge", "le"):
         raise TraceError(f"T.vcmp: no mode {cmp_mod!r}; there are eq, ne, lt, gt, ge, le", Builder.current().here())
     return {"A": region(A), "B": scalar(B), "C": region(C), "cmp_mod": cmp_mod}
-
-
-def _clamp(src: Any, dst: Any, min_val: Any, max_val: Any) -> Bound:
-    return {"src": region(src), "dst": region(dst), "min_val": scalar(min_val), "max_val": scalar(max_val)}
 
 
 _MODES = (
@@ -252,10 +243,6 @@ def _cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: Any = False) -> Bo
     }
 
 
-def _gather(src: Any, dst: Any, indices: Any, size: Any = None) -> Bound:
-    return {"src": region(src, size), "dst": region(dst, size), "indices": region(indices, size)}
-
-
 def _transpose(src: Any, dst: Any, permutation: Any, size: Any = None) -> Bound:
     order = [int(p) for p in permutation]
     target = None if size is None else [size[p] for p in order]
@@ -316,14 +303,6 @@ def _pad(src: Any, dst: Any, pad_value: Any, low: Any, high: Any, size: Any = No
     }
 
 
-def _flip(src: Any, dst: Any, axis: int, size: Any = None) -> Bound:
-    return {"src": region(src, size), "dst": region(dst, size), "axis": int(axis)}
-
-
-def _reshape(src: Any, dst: Any) -> Bound:
-    return {"src": region(src), "dst": region(dst)}
-
-
 def _atomic(dst: Any, src: Any, size: Any = None) -> Bound:
     if Builder.current().lanes and isinstance(_named(dst), Load):  # one element for each iteration of a T.Parallel
         if size is None and not isinstance(_named(src), (Buffer, Region)):
@@ -358,38 +337,29 @@ def _fixpipe(
     return {**_move(src, dst, size), "pre_relu_mode": pre_relu_mode, "channel_split": bool(channel_split)}
 
 
-_BINARY = ("add", "sub", "mul", "div", "max", "min", "or", "and", "xor", "pow", "shl")
-_UNARY = ("exp", "relu", "sigmoid", "ln", "sqrt", "rsqrt", "abs", "rec", "not")
-_SIZED = ("cos", "sin", "erf", "tanh")
+_PLAIN = """
+vadd vsub vmul vdiv vmax vmin vor vand vxor vpow vshl vshr vexp vrelu vsigmoid vln vsqrt vrsqrt vabs vrec vnot
+vexp2 vlog2 vcast vbrc vclamp gather flip reshape
+"""
 
 FORMS: dict[str, Callable[..., Bound]] = {
+    **{name: _by_catalogue(name) for name in _PLAIN.split()},
     "copy": _copy,
     "gemm": _gemm,
-    **{f"v{name}": _binary for name in _BINARY},
-    "vshr": _shift_right,
-    **{f"v{name}": _unary for name in _UNARY},
-    "vexp2": _through,
-    "vlog2": _through,
-    **{f"v{name}": _sized_unary for name in _SIZED},
-    "vcast": _cast,
-    "vbrc": _brc,
+    **dict.fromkeys(("vcos", "vsin", "verf", "vtanh"), _sized_unary),
     "fill": _fill,
     "clear": _clear,
     "vselect": _select,
     "vcmp": _compare,
-    "vclamp": _clamp,
     "reduce": _reduce,
     **{f"reduce_{mode}": _named_reduce(mode) for mode in ("max", "min", "sum", "abssum", "absmax")},
     "cumsum": _cumsum,
-    "gather": _gather,
     "transpose": _transpose,
     "interleave": _interleave,
     "deinterleave": _deinterleave,
     "arange": _arange,
     "concat": _concat,
     "pad": _pad,
-    "flip": _flip,
-    "reshape": _reshape,
     "atomic_add": _atomic,
     "atomic_addx4": _atomic,
     "print": _print,
@@ -402,20 +372,7 @@ FORMS: dict[str, Callable[..., Bound]] = {
 _SAME = {"fill": "vbrc", "clear": "vbrc", "atomic_addx4": "atomic_add"}
 """Operators that the branch builds from another one."""
 
-OTHER_NAMES: dict[str, str] = {
-    **{f"npuir_{name}": f"v{name}" for name in (*_BINARY, *_UNARY, "shr", "exp2", "log2")},
-    **{f"npuir_v{name}": f"v{name}" for name in _SIZED},
-    **{f"npuir_{name}": f"v{name}" for name in ("cast", "brc", "select", "cmp", "clamp", "bitcast")},
-    "npuir_dot": "gemm",
-    **{
-        f"npuir_{name}": name
-        for name in (
-            *("fill", "clear", "reduce", "cumsum", "gather", "transpose", "interleave", "deinterleave", "arange"),
-            *("concat", "pad", "flip", "reshape", "atomic_add", "atomic_addx4"),
-            *("load_nd2nz", "store_nz2nd", "store_fixpipe"),
-        )
-    },
-}
+OTHER_NAMES = {name: short for name, short in SHORT.items() if name != short}
 """The longer name -> the shorter one."""
 
 REFUSED = {
@@ -423,15 +380,7 @@ REFUSED = {
 }
 """Operators without a meaning here, and why."""
 
-SYNC = (
-    "set_flag",
-    "wait_flag",
-    "pipe_barrier",
-    "block_barrier",
-    "subblock_barrier",
-    "sync_block_set",
-    "sync_block_wait",
-)
+SYNC = "set_flag wait_flag pipe_barrier block_barrier subblock_barrier sync_block_set sync_block_wait".split()
 
 ONLY_HERE = frozenset(
     {n for n in FORMS if n.startswith("v")}
