@@ -23,7 +23,7 @@ class Outcome:
     """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ.
 
     ``unfit``: the factory does not take the sizes; ``is_little``: what was stored tells nothing; ``parting``: the first
-    statements with other values, where they were found.
+    statements with other values, where they were found; ``fails``: the new kernel cannot be run.
     """
 
     equal: bool | None
@@ -32,6 +32,7 @@ class Outcome:
     unfit: bool = False
     is_little: bool = False
     parting: Parting | None = None
+    fails: bool = False
 
     @property
     def shown_sizes(self) -> str:
