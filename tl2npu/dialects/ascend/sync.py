@@ -22,6 +22,10 @@ def _sync(name: str, *params: Param, note: str = "") -> Operator:
     )
 
 
+EVENT_IDS, CROSS_FLAGS, OLD_IDS = 8, 11, 16
+"""Numbers of the events of a pair of pipes (AscendC's EVENT_ID0 to EVENT_ID7) and of flags between cores: 0 to 10 are
+the user's in the present documentation, 0 to 15 were in older one, and public kernels use some of those."""
+
 OPERATORS = (
     _sync("set_flag", mode("src"), mode("dst"), scalar("eventId"), note="pipes: fix, mte1, mte2, mte3, m, v, s"),
     _sync("wait_flag", mode("src"), mode("dst"), scalar("eventId")),
