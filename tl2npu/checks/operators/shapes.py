@@ -113,7 +113,9 @@ def _other_axis(stmt: Op, shapes: Sequence[Shape]) -> str:
     """The axis whose reduction has the shape of ``out``, if it is another one of two."""
     source, out = shapes
     given = stmt.args.get("dim")
-    for axis in range(2) if len(source) == 2 and isinstance(given, Scalar) else ():
+    if len(source) != 2 or not isinstance(given, Scalar):
+        return ""
+    for axis in range(2):
         if out in ((source[1 - axis],), (*source[:axis], 1, *source[axis + 1 :])):
             return f"pass `dim={axis}`, whose result has this shape, or allocate `out` for axis `{code(given.node)}`"
     return ""
