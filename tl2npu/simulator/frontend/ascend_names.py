@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, ClassVar
 
+from tl2npu.dialects.pipes import wrong_flags
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend import gpu_names, types
 from tl2npu.simulator.frontend.builder import Builder
@@ -78,6 +79,8 @@ class Side(AbstractContextManager[None]):
 def _flags(operator: str) -> Callable[[Mapping[str, Mapping[str, Iterable[int]]]], None]:
     def flags(fmap: Mapping[str, Mapping[str, Iterable[int]]]) -> None:
         builder = Builder.current()
+        if text := wrong_flags(fmap):
+            raise TraceError(text, builder.here())
         for source, targets in fmap.items():
             for target, events in targets.items():
                 for event in events:
