@@ -19,7 +19,13 @@ _FAMILIES = (
 
 
 def landed(job: Job) -> Job:
-    """The kernel without the tiles between products and their users: all of them, else as many as it can spare."""
+    """The kernel without the tiles between products and their users: all of them, else as many as it can spare.
+
+    No tile that is left out makes hand-overs fewer: one that has too many is left as it is.
+    """
+    count, limit = hand_overs.crossings(subject_of(job))
+    if count > limit:
+        return job
     waiting = [names] if (names := sorted(renamed.landings(job))) else []
     known = _objections(job) if waiting else None
     while waiting:
