@@ -125,8 +125,10 @@ class TextReport:
             if kernel is not None and report.run.task != "check":
                 lines += self._kernel(entry, kernel)
             found = [one for one in entry.findings_of(kernel) if self.explain or one.diagnostic.code not in SPEED]
+            above: Finding | None = None
             for first, others in same_cause(found) if not self.explain else ((one, []) for one in found):
-                lines += self._finding(entry, first, _margin(report))
+                lines += self._finding(entry, first, _margin(report), above)
+                above = first
                 if others:
                     numbers = ", ".join(str(one.diagnostic.line) for one in others)
                     text = f"and {counted(len(others), 'more line')}: {numbers}"
@@ -152,21 +154,22 @@ class TextReport:
         colour = "partial" if kernel.errors else kernel.disposition
         return self._wrapped(text, "", {kernel.disposition: colour, "errors": colour})
 
-    def _finding(self, entry: Entry, finding: Finding, margin: str) -> list[str]:
+    def _finding(self, entry: Entry, finding: Finding, margin: str, above: Finding | None = None) -> list[str]:
+        """A finding; what it has in common with the one ``above`` is not said again."""
         item = finding.diagnostic
         where = f"{place(entry.path, item)}:{item.column}"
         kinds = {item.severity: item.severity, item.code: item.severity}
         lines = self._wrapped(f"{where} {item.severity} {item.code} {item.name}: {item.message}", margin, kinds)
         inner = margin + _INDENT
         room = None if self.width is None else self.width - len(inner)
-        lines += [f"{inner}{line}" for line in excerpt(finding, room)]
-        whole = any(
-            kernel.line == item.line for kernel in entry.kernels
-        )  # what becomes of a kernel's head says nothing
-        block = block_at(entry.hunks, item.line) if self.changes and item.cell is None and not whole else None
-        if block is not None:
-            lines += [self._diff_line(f"{inner}{line}", line) for line in change(block, room)]
-        if item.help:
+        if above is None or _place(above) != _place(finding):
+            lines += [f"{inner}{line}" for line in excerpt(finding, room)]
+            whole = any(kernel.line == item.line for kernel in entry.kernels)  # what becomes of its head says nothing
+            block = block_at(entry.hunks, item.line) if self.changes and item.cell is None and not whole else None
+            if block is not None:
+                lines += [self._diff_line(f"{inner}{line}", line) for line in change(block, room)]
+            above = None
+        if item.help and (above is None or above.diagnostic.help != item.help):
             lines += self._wrapped(f"help: {item.help}", inner, {})
         return lines
 
@@ -223,6 +226,11 @@ def same_cause(found: Sequence[Finding]) -> Iterator[tuple[Finding, list[Finding
 def _said(finding: Finding) -> tuple[object, ...]:
     item = finding.diagnostic
     return item.code, item.severity, item.cell, _NAMES.sub("", item.message), _NAMES.sub("", item.help or "")
+
+
+def _place(finding: Finding) -> tuple[int | None, int, int]:
+    item = finding.diagnostic
+    return item.cell, item.line, item.column
 
 
 def _margin(report: Report) -> str:
