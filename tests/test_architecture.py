@@ -41,11 +41,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress"}
-    | {"todo", "strategy", "speed"},
+    | {"marked", "strategy", "speed"},
+    "marked": DATA | {"checking", "options", "todo"},
     "tile": {"dialects", "kernel"},
-    "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration", "suppress"},
+    "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration", "marked", "suppress"},
     "own_operators": {"results"},
-    "languages": {"own_operators", "migration", "options", "results", "source", "triton"},
+    "languages": {"own_operators", "checking", "migration", "options", "results", "source", "triton"},
     "files": {"source"},
     "errors": set(),
     "toolchain": {"devices", "dialects", "source"},
@@ -250,4 +251,18 @@ def test_a_kernel_imports_the_passes_of_its_own_language() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert "tl2npu.passes.ascend.scopes" in done.stdout, done.stderr
     others = ("tl2npu.triton", "tl2npu.passes.gpu.elementwise", "tl2npu.passes.npuir.from_ascend", "tl2npu.simulator")
+    assert [name for name in others if name in done.stdout] == []
+
+
+def test_check_imports_nothing_that_migrates() -> None:
+    """It would be a third of the start of ``tl2npu check``."""
+    code = (
+        "import sys\nfrom tl2npu.cli import main\n"
+        "sys.argv[1:] = ['check', '--no-cache', '-j', '1', 'fixtures/workspace/gemm_relu/after.py']\n"
+        "try:\n    main()\nexcept SystemExit as error:\n    assert not error.code\n"
+        "print([name for name in sys.modules if name.startswith(('tl2npu.', 'numpy'))])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "tl2npu.checks.run" in done.stdout, done.stderr
+    others = ("'numpy'", "tl2npu.migration", "tl2npu.strategy", "tl2npu.evaluate", "tl2npu.passes.pipelines")
     assert [name for name in others if name in done.stdout] == []

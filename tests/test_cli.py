@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.test_counts import TRITON as TWICE
-from tl2npu import __version__, migration
+from tl2npu import __version__, checking, migration
 from tl2npu.cli import cli, main
 from tl2npu.cli.groups import GROUPS
 from tl2npu.cli.output import patch_color
@@ -56,7 +56,7 @@ def fake_check(text: str, path: str, options: Options) -> FileResult:
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(migration, "migrate_text", fake_migrate)
-    monkeypatch.setattr(migration, "check_text", fake_check)
+    monkeypatch.setattr(checking, "check_text", fake_check)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -129,7 +129,7 @@ def test_comments_stand_above_whole_statements(text: str, line: int, above: int)
     marked = with_comments(text, [(line, "TL180", "one\n two")])
     assert marked.text.splitlines()[above - 1].strip() == "# TODO(tl2npu): TL180 one two"
     assert without_comments(marked.text).text == text
-    assert marked.origin(marked.place(line)) == line
+    assert marked.origins[marked.place(line) - 1] == line
     ast.parse(marked.text)
 
 

@@ -168,6 +168,7 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "fixed_core": _switch,
     "keep_expert": _switch,
     "partial": _switch,
+    "notes": _switch,
     "self_check": _switch,
     "operators": _operators,
     "pass_config_policy": _one_of(*get_args(PassConfigPolicy)),

@@ -21,7 +21,7 @@ from tl2npu.results import Diagnostic
 _CHOICES = {"to": Target, "threads": Threads, "fp8": Fp8, "pass_config_policy": PassConfigPolicy}
 _NAMES = ("device", "ascend_version")
 _NUMBERS = ("rows_per_block",)
-_SWITCHES = ("grid2d", "fixed_core", "keep_expert", "unsafe", "partial")
+_SWITCHES = ("grid2d", "fixed_core", "keep_expert", "unsafe", "partial", "notes")
 
 
 class MigrateCommand(CodemodCommand):

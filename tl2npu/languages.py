@@ -1,4 +1,5 @@
-"""Which path the text of a file takes: TileLang, or Triton before that. What reads Triton is imported for it only."""
+"""Which path the text of a file takes: TileLang, or Triton before that. What reads Triton is imported for it only, and
+what migrates is not imported for a check."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from tl2npu import migration, own_operators
+from tl2npu import checking, own_operators
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult
 from tl2npu.source.triton_imports import is_triton
@@ -47,6 +48,8 @@ def _migrate(
         from tl2npu.triton.result import migrate_triton
 
         return migrate_triton(text, path, options, leave)
+    from tl2npu import migration
+
     if alone:
         return migration.migrate_text(text, path, options, leave, together=together, alone=alone)
     return migration.migrate_text(text, path, options, leave, together=together)
@@ -55,7 +58,7 @@ def _migrate(
 def check_source(text: str, path: str, options: Options) -> FileResult:
     """Check every kernel of a text; Triton kernels are named, nothing is wrong with them."""
     plain, found = own_operators.written(text, options.operators)
-    result = migration.check_text(plain, path, options)
+    result = checking.check_text(plain, path, options)
     if found:
         result = replace(result, old_text=text, new_text=text)
     if not is_triton(text.encode()):

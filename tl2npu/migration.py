@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import libcst as cst
 
-from tl2npu import speed
+from tl2npu import marked, speed
 from tl2npu.across.grafts import Grafted, grafted
 from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
@@ -58,7 +58,6 @@ from tl2npu.source.tree import one_file
 from tl2npu.strategy import choose, same_values
 from tl2npu.strategy.attempt import Attempt
 from tl2npu.suppress import Suppressions
-from tl2npu.todo import with_comments, without_comments
 
 
 def migrate_text(
@@ -77,8 +76,14 @@ def migrate_text(
     Never raises for bad input: a file that cannot be parsed comes back with ``error`` set and no new text. The new text
     equals the old one where nothing changed.
     """
-    if options.partial:
-        return _partial(text, path, replace(options, partial=False), leave)
+    if options.partial or options.notes:
+        write = marked.partial if options.partial else marked.noted
+        rest = replace(options, partial=False, notes=options.notes and options.partial)
+
+        def work(given: str, left: marked.Leave, apart: Mapping[int, str]) -> FileResult:
+            return migrate_text(given, path, rest, left, together, apart)
+
+        return write(text, rest, work, leave, alone)
     result = _whole(text, path, options, leave, alone)
     if together or not result.promises:
         return result
@@ -248,41 +253,6 @@ def _half_retargeted(
                 text = f"not migrated: `{staying.name}` of the same factory was refused"
                 found[kernel.line] = [replace(finding(code, kernel.line, text), severity="error")]
     return found
-
-
-def _partial(text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
-    """Migrate what can be migrated, and mark in the others where a person must go on.
-
-    Lines of the result are lines of ``text``. Marks of an earlier run are taken out first, so none is ever doubled.
-    """
-    bare = without_comments(text)
-    first = migrate_text(bare.text, path, options, {bare.place(line): found for line, found in leave.items()})
-    if first.error is not None:
-        return migrate_text(text, path, options, leave)
-    refused = {kernel.name for kernel in first.kernels if kernel.disposition == "refused"}
-    wanted = [d for d in first.diagnostics if d.severity == "error" and d.kernel in refused]
-    marked = with_comments(bare.text, [(d.line, d.code, d.message) for d in wanted])
-    again = {marked.place(bare.place(line)): found for line, found in leave.items()}
-    done = migrate_text(marked.text, path, options, again) if wanted else first
-
-    def back(line: int) -> int:
-        return bare.origin(marked.origin(line) if wanted else line)
-
-    open_ends = {d.kernel for d in wanted}
-    return replace(
-        done,
-        old_text=text,
-        kernels=tuple(
-            replace(
-                k,
-                line=back(k.line),
-                disposition="partial" if k.disposition == "refused" and k.name in open_ends else k.disposition,
-            )
-            for k in done.kernels
-        ),
-        diagnostics=tuple(replace(d, line=back(d.line)) for d in done.diagnostics),
-        changes=tuple(replace(c, line=back(c.line)) for c in done.changes),
-    )
 
 
 @dataclass(eq=False)

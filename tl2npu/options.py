@@ -63,7 +63,8 @@ class Options:
     ``fixed_core``: a GPU kernel with more blocks than the device has cores loops over them, one block for each core.
     ``keep_expert``: leave kernels with hand-written mma pipelines as they are.
     ``self_check``: evaluate old and new kernel before one is written.
-    ``partial``: mark in kernels that are refused where a person must go on.
+    ``partial``: mark in kernels that are refused where a person must go on. ``notes``: say in those that are migrated
+    where one should look.
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
     codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,
     ``verify_timeout`` the time in seconds that each kernel may take where kernels are executed, ``backend`` by what.
@@ -84,6 +85,7 @@ class Options:
     fixed_core: bool = False
     keep_expert: bool = False
     partial: bool = False
+    notes: bool = False
     self_check: bool = True
     pass_config_policy: PassConfigPolicy = "needed"
     select: tuple[str, ...] = ()

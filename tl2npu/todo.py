@@ -1,4 +1,5 @@
-"""``# TODO(tl2npu): TL184 ...``: comments that mark where a person must go on, as ``--partial`` writes them."""
+"""``# TODO(tl2npu): TL184 ...`` and ``# NOTE(tl2npu): TL720 ...``: comments that mark where a person must go on, as
+``--partial`` writes them, or should look, as ``--notes`` does."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_COMMENT = re.compile(r"[ \t]*# TODO\(tl2npu\): TL\d{3} ")
+TODO, NOTE = "TODO", "NOTE"
+_COMMENT = re.compile(r"[ \t]*# (TODO|NOTE)\(tl2npu\): (TL\d{3}) (.*)")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
@@ -18,27 +20,26 @@ class Text:
     text: str
     origins: tuple[int, ...]
 
-    def origin(self, line: int) -> int:
-        """The line of the other text that a line comes from; for an added line that of the next one that was there."""
-        for found in self.origins[line - 1 :]:
-            if found:
-                return found
-        return max(self.origins, default=1) or 1
-
     def place(self, line: int) -> int:
         """The line of this text that comes from a line of the other one, or from the next line that is here."""
         return next((i for i, found in enumerate(self.origins, 1) if found >= line), max(1, len(self.origins)))
 
 
-def without_comments(text: str) -> Text:
+def without_comments(text: str, word: str = TODO) -> Text:
     """The text without the comments of an earlier run, which may be out of date."""
     lines = _LINE.findall(text)
-    kept = [(i, line) for i, line in enumerate(lines, 1) if not _COMMENT.match(line)]
+    kept = [(i, line) for i, line in enumerate(lines, 1) if not (it := _COMMENT.match(line)) or it.group(1) != word]
     return Text("".join(line for _, line in kept), tuple(i for i, _ in kept))
 
 
-def with_comments(text: str, wanted: Iterable[tuple[int, str, str]]) -> Text:
-    """The text with a comment above each statement that has something to be done: (line, rule code, message)."""
+def comments(text: str, word: str) -> list[tuple[int, str, str]]:
+    """The comments of an earlier run: (line, rule code, message)."""
+    found = ((i, _COMMENT.match(line)) for i, line in enumerate(_LINE.findall(text), 1))
+    return [(i, it.group(2), it.group(3).rstrip()) for i, it in found if it is not None and it.group(1) == word]
+
+
+def with_comments(text: str, wanted: Iterable[tuple[int, str, str]], word: str = TODO) -> Text:
+    """The text with a comment above each statement that has something to be said: (line, rule code, message)."""
     lines = _LINE.findall(text)
     starts = _statement_lines(text)
     above: dict[int, dict[str, None]] = {}
@@ -50,7 +51,7 @@ def with_comments(text: str, wanted: Iterable[tuple[int, str, str]]) -> Text:
         indent = line[: len(line) - len(line.lstrip())]
         end = "\r\n" if line.endswith("\r\n") else "\n"
         for todo in above.get(number, ()):
-            result.append(f"{indent}# TODO(tl2npu): {todo}{end}")
+            result.append(f"{indent}# {word}(tl2npu): {todo}{end}")
             origins.append(0)
         result.append(line)
         origins.append(number)

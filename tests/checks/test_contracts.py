@@ -173,3 +173,22 @@ def test_addresses(addresses: str, found: list[str]) -> None:
 )
 def test_names(statement: str, found: list[str]) -> None:
     assert codes(statement) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("T.cast(x[i, j], 'float32')", []),
+        ("T.Cast('float32', x[i, j])", []),
+        ("T.cast('float32', x[i, j])", ["TL790"]),
+        ("T.Cast(x[i, j], 'float32')", ["TL790"]),
+        ("T.cast(x[i, j], 'float32') + T.cast('float32', x[i, j])", ["TL790"]),
+    ],
+)
+def test_a_cast_with_its_arguments_swapped(value: str, found: list[str]) -> None:
+    assert codes(f"for i, j in T.Parallel(16, 64):\n    x[i, j] = {value}") == found
+
+
+def test_a_text_is_not_a_number() -> None:
+    assert codes("T.tile.fill(x, 2.0)") == []
+    assert codes("T.tile.fill(x, 'float32')") == ["TL786"]

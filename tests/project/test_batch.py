@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tl2npu import migration
+from tl2npu import checking, migration
 from tl2npu.files import collect
 from tl2npu.options import Options
 from tl2npu.project import Batch, Outcome, batch, one, run, run_text, workers
@@ -54,7 +54,7 @@ def fake(text: str, path: str, options: Options, leave: object = None, together:
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(migration, "migrate_text", fake)
-    monkeypatch.setattr(migration, "check_text", lambda text, path, options: FileResult(path, text, "checked"))
+    monkeypatch.setattr(checking, "check_text", lambda text, path, options: FileResult(path, text, "checked"))
     monkeypatch.chdir(tmp_path)
 
 

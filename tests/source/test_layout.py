@@ -86,3 +86,34 @@ def test_a_statement_below_a_new_one_stays_as_it_is(tmp_path: Path) -> None:
     head = "def f(\n    a, b\n):\n    return a\n"
     old = "import x\n\n\n@x.y(1)\n" + head
     assert head in relayout(old, old.replace("@x.y(1)", "@x.y( 2 )"), at(tmp_path, None))
+
+
+WIDE = "z = f(" + ", ".join(f"argument_{n} * {n}" for n in range(9)) + ", 'a')\n"  # 151 characters
+BROKEN = "z = f(\n" + "".join(f"    argument_{n} * {n},\n" for n in range(9)) + "    'a',\n)\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "before", "after"),
+    [
+        ("x=1\n", WIDE, BROKEN),
+        ("x=1\n", "x=1\n\n" + WIDE + "y=2\n", "x=1\n\n" + BROKEN + "y=2\n"),
+        ("x=1\n" + WIDE, WIDE + "y=2\n", WIDE + "y=2\n"),  # the author's own
+        ("x=1\n", "if x:\n  " + WIDE, "if x:\n  " + WIDE),  # what black indents in another way
+        ("x=1\n", "if x:\n    " + WIDE, "if x:\n" + "".join(f"    {line}\n" for line in BROKEN.splitlines())),
+        ("x=1\n", "# " + "wide " * 40 + "\nx=1\n", "# " + "wide " * 40 + "\nx=1\n"),
+        ("x=1\n", "x=1  # fmt: skip\n" + WIDE, "x=1  # fmt: skip\n" + WIDE),
+        ("x=1\r\n", WIDE.replace("\n", "\r\n"), BROKEN.replace("\n", "\r\n")),
+    ],
+)
+def test_new_statements_that_are_too_wide_are_broken_in_any_file(
+    old: str, before: str, after: str, tmp_path: Path
+) -> None:
+    assert relayout(old, before, at(tmp_path, "")) == after
+    assert relayout(old, before, at_width(tmp_path)) == before
+
+
+def at_width(tmp_path: Path) -> Path:
+    """Where lines may be as wide as these."""
+    (tmp_path / "wide").mkdir()
+    (tmp_path / "wide" / "pyproject.toml").write_text("[tool.black]\nline-length = 160\n")
+    return tmp_path / "wide" / "x.py"

@@ -210,7 +210,9 @@ def test_a_second_factory_stands_in_the_place_of_the_kernel_too(tmp_path: Path) 
 
 
 def test_two_triton_kernels(tmp_path: Path) -> None:
-    assert verified(tmp_path, OLD, OLD.replace("256", "128")).ok
+    right = verified(tmp_path, OLD, OLD.replace("256", "128"))
+    assert [(comparison.by, comparison.problems) for comparison in right.comparisons] == [(("add_kernel",), ())]
+    assert not right.diagnostics
     wrong = OLD.replace("mask=mask) + tl", "mask=mask) - tl").split("torch.testing")[0] + "add(x, y)\n"
     assert "TL907" in {d.code for d in verified(tmp_path, OLD, wrong).diagnostics}
 

@@ -77,7 +77,7 @@ def grafted(original: Index, path: str, text: str) -> Grafted:
     imports = Imports(original, file, text, symbols)
     if not imports:
         return Grafted(original, [], {}, symbols)
-    symbols.reads(file, text)
+    symbols.reads(file, text, original.python)
     return _Grafter(original, imports, symbols).run()
 
 

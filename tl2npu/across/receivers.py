@@ -32,7 +32,7 @@ def asked_by(path: str, text: str, name: str) -> Iterator[Asked]:
     Functions that cannot be found ask nothing: they may well do no more than call it.
     """
     file, tree, symbols = Path(path).absolute(), ast.parse(text), Symbols()
-    symbols.reads(file, text)
+    symbols.reads(file, text, tree)
     for maker in _makers(tree, name):
         yield from _asked_of_made(file.name, tree, maker)
     for call in ast.walk(tree):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tl2npu.across import classes, instances
-from tl2npu.across.changes import Changes
 from tl2npu.across.modules import locate, may_be_inside
 from tl2npu.across.tables import Binding, Module, digest_of, module_at, table_of
 from tl2npu.across.values import Dotted, NoValue, Value, element, evaluate
@@ -99,7 +98,7 @@ class Symbols:
 
     depends: dict[Path, str] = field(default_factory=dict)
     places: dict[tuple[Path, str], Path | None] = field(default_factory=dict)
-    _texts: dict[Path, Module | None] = field(default_factory=dict)
+    _texts: dict[Path, Module] = field(default_factory=dict)
     _open: set[tuple[Path, str]] = field(default_factory=set)
 
     @property
@@ -115,9 +114,9 @@ class Symbols:
             sorted((file.as_posix(), name, place.as_posix() if place else "") for (file, name), place in found)
         )
 
-    def reads(self, file: Path, text: str) -> None:
-        """Take a text for that of a file, whatever the file holds; the result does not rest on that."""
-        self._texts[file] = table_of(file, text, "")
+    def reads(self, file: Path, text: str, tree: ast.Module | None = None) -> None:
+        """Take a text, which parses, for that of a file, whatever the file holds; the result does not rest on that."""
+        self._texts[file] = table_of(file, text, tree or ast.parse(text), "")
 
     def locate(self, file: Path, dotted: str) -> Path | None:
         """Where the module lies that ``dotted`` names in a file: :func:`tl2npu.across.modules.locate`."""
@@ -250,7 +249,7 @@ class Symbols:
                 return None
             found = [item for item in found if item is not None and not isinstance(item, External)] or found
         first = found[0]
-        if _may_have_changed(first, name, table.changes):
+        if _may_have_changed(first, name, table):
             return None
         return first if all(_same(first, other) for other in found[1:]) else None
 
@@ -369,13 +368,13 @@ def link_of(node: ast.Attribute | ast.Subscript) -> str | Key | None:
     return Key(key) if type(key) in (int, str) else None
 
 
-def _may_have_changed(found: Definition | None, name: str, changes: Changes) -> bool:
+def _may_have_changed(found: Definition | None, name: str, table: Module) -> bool:
     """What a name is bound to may not be any more what it was then."""
     if isinstance(found, Class):
-        return name in changes.stored
+        return name in table.changes.stored
     held = isinstance(found, Constant) and isinstance(found.value, (list, dict))
     made = isinstance(found, Instance) and not found.fixed
-    return (held or made) and name in changes.stored | changes.handed
+    return (held or made) and name in table.changes.stored | table.changes.handed
 
 
 def _same(one: Definition | None, other: Definition | None) -> bool:

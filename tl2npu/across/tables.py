@@ -19,13 +19,14 @@ MAX_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """One module: its text, and what each name of its top level is bound to, in order.
+    """One module: its text and tree, and what each name of its top level is bound to, in order.
 
     ``stars``: modules imported with ``*``. ``exports``: what ``__all__`` lists, where that is a literal.
     """
 
     path: Path
     text: str
+    tree: ast.Module
     digest: str
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
@@ -35,7 +36,7 @@ class Module:
     @cached_property
     def changes(self) -> Changes:
         """What the module may change after it has bound it."""
-        return Changes.of(ast.parse(self.text))
+        return Changes.of(self.tree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,20 +59,18 @@ def module_at(path: Path, _modified: int, _size: int) -> Module | None:
     """Remembered for as long as the file stays as it is."""
     try:
         data = read_bytes(path, MAX_BYTES)
-        return table_of(path, decode_source(data, MAX_BYTES).text, digest_of(data))
-    except SourceError:
-        return None
-
-
-def table_of(path: Path, text: str, digest: str) -> Module | None:
-    """The table of a text; None if it cannot be parsed."""
-    try:
+        text = decode_source(data, MAX_BYTES).text
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    table = Module(path, text, digest, exports=_exports(tree), lines=tuple(text.splitlines(keepends=True)))
+    return table_of(path, text, tree, digest_of(data))
+
+
+def table_of(path: Path, text: str, tree: ast.Module, digest: str) -> Module:
+    """The table of a text, which is parsed."""
+    table = Module(path, text, tree, digest, exports=_exports(tree), lines=tuple(text.splitlines(keepends=True)))
     for statement in tree.body:
         _collect(table, statement)
     if "global" in text:

@@ -79,6 +79,12 @@ if TYPE_CHECKING:
     default=None,
     help="Add a TODO comment above each statement that a kernel was refused for.",
 )
+@click.option(
+    "--notes",
+    is_flag=True,
+    default=None,
+    help="Add a NOTE comment to migrated kernels where a person should look: warnings, assumptions, what costs speed.",
+)
 @click.option("--explain", is_flag=True, default=None, help="List every change with its reason.")
 @click.option("--allow-dirty", is_flag=True, default=None, help="Also rewrite files with uncommitted changes.")
 @click.option("--verify", is_flag=True, help="EXECUTE each file, old and migrated, and revert the kernels that differ.")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from tl2npu.checks.cross_core.channels import Channel, channels
 from tl2npu.checks.memory_plan.capacity import Needs
-from tl2npu.checks.operators.samples import number
 from tl2npu.checks.subject import Subject
 from tl2npu.cost.rates import RATES, Pipe
 from tl2npu.cost.work import Work
@@ -16,6 +15,7 @@ from tl2npu.costs import Estimate, Load
 from tl2npu.devices import DEVICES
 from tl2npu.kernel.factories.callers import Caller
 from tl2npu.kernel.model import Loop, Side, Sync, walk
+from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.stages import parts
 
 _ROUNDS = 4
@@ -76,7 +76,7 @@ def waiting(subject: Subject, work: Work, known: Mapping[str, int]) -> float:
         found = _schedule(handed, work, loop, turns * runs) if turns >= 1 and runs else None
         if found is not None:
             of_author = loop.num_stages if loop.kind == "pipelined" else None
-            stages = number(of_author, known) if of_author is not None else 1
+            stages = number_of(of_author, known) if of_author is not None else 1
             total += runs * max(0.0, found.cycles(int(turns), max(1, stages or 1)) - turns * found.busiest)
     return total
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +16,9 @@ from tl2npu.evaluate import fitting, inputs, sizes
 from tl2npu.evaluate.expressions import TOO_MANY
 from tl2npu.evaluate.host import Unfit
 from tl2npu.evaluate.launch import Launch
+from tl2npu.evaluate.parting import Parting, parting
 from tl2npu.evaluate.sizes import Sizes
-from tl2npu.evaluate.values import NotChecked
+from tl2npu.evaluate.values import Fault, NotChecked
 from tl2npu.evaluate.verdict import Outcome, verdict
 from tl2npu.kernel.model import Memory
 
@@ -64,11 +66,13 @@ def _drawn(old: Subject, new: Subject, chosen: Sizes) -> Outcome:
     """Compare a few blocks of the grid, and more where these tell nothing; integers that the old kernel cannot take are
     drawn again."""
     has_integers = any(b.memory is Memory.GM and b.dtype.startswith(("i", "T.int")) for b in old.kernel.params)
-    attempts = inputs.ATTEMPTS if has_integers else inputs.ATTEMPTS[:1]
+    attempts = inputs.ATTEMPTS if has_integers else inputs.ATTEMPTS[:2]
     pairs = [_Pair(old, new, chosen, attempt) for attempt in attempts]
     outcome = Outcome(None)
     for much in range(int(has_integers), 3):  # what tables say is another thing for each block
         for pair in pairs:
+            if pair.attempt == inputs.PLAIN and not outcome.is_little:
+                continue  # it is not floats that the old kernel cannot take
             outcome = pair.compared(much)
             if outcome.equal is not None or not outcome.why.startswith(_OLD):
                 break
@@ -110,7 +114,12 @@ class _Pair:
                     found = self._verdict(*every)
                 if found.equal is False:
                     self._must_be_definite()
+                    return replace(found, parting=self._parting(some))
                 return found
+        except Fault as fault:
+            if self.label == _NEW:
+                return Outcome(False, f"{fault}", bound, fails=True)
+            return Outcome(None, f"{self.label}: {fault}", bound)
         except NotChecked as missing:
             return Outcome(None, f"{self.label}: {missing}", bound, isinstance(missing, Unfit))
         except _FAILS as error:
@@ -129,6 +138,14 @@ class _Pair:
         again = self.old.run(blocks[::-1], watched=True)
         if verdict(values, again, self.drawn, self.chosen.bound).equal is False:
             raise NotChecked("its blocks store different values in one place")
+
+
+    def _parting(self, blocks: Sequence[int]) -> Parting | None:
+        """Where the values part in the first block that is wrong by itself."""
+        for block in blocks if self.old.count == self.new.count else ():
+            if self._verdict([block], [block]).equal is False:
+                return parting(self.old, self.new, block)
+        return None
 
 
 def _some(grid: Sequence[int]) -> Sequence[Sequence[int]]:

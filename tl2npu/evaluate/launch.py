@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import libcst as cst
 
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Subject
@@ -16,6 +18,7 @@ from tl2npu.evaluate.values import NotChecked, Tile
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.model import Loop, Memory
 
+Look = Callable[[Machine, cst.CSTNode], None]
 WORK = 6_000_000
 """Elements that one run may take, a statement counting as 200."""
 
@@ -46,14 +49,15 @@ class Launch:
         self.count = machine.begin(body_of(subject.kernel.node), around, params)
         self.grid = machine.grid or ()
 
-    def run(self, blocks: Sequence[int], watched: bool = False) -> dict[str, Tile]:
+    def run(self, blocks: Sequence[int], watched: bool = False, look: Look | None = None) -> dict[str, Tile]:
         """The tensors behind these blocks of the grid, run in this order.
 
-        ``watched``: raises :class:`NotChecked` where lanes of a loop race.
+        ``watched``: raises :class:`NotChecked` where lanes of a loop race; ``look`` is called behind each statement.
         """
         for name, tensor in self._tensors.items():
             tensor.data, tensor.written = self._drawn[name], False
         self._machine.left, self._machine.watch = WORK, Watch() if watched else None
+        self._machine.look = look
         self._machine.run(blocks)
         return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in self._tensors.items()}
 

@@ -42,6 +42,7 @@ class Machine(Statements):
     def __init__(self, names: Names, dialect: Dialect, layout: Layout) -> None:
         super().__init__(names, dialect, layout)
         self._withs: dict[int, cst.If | list[cst.BaseExpression]] = {}
+        self.look: Callable[[Machine, cst.CSTNode], None] | None = None
 
     def begin(self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]) -> int:
         """Go as far as the launch, which tells the grid; returns the number of blocks."""
@@ -104,6 +105,8 @@ class Machine(Statements):
             if type(statement) is cst.SimpleStatementLine:
                 for part in statement.body:
                     self.small(part)
+                    if self.look is not None:
+                        self.look(self, part)
             else:
                 self.compound(statement)
 

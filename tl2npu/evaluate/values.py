@@ -20,6 +20,11 @@ class NotChecked(Exception):
     """Something has no meaning here, or is not known; the message says what, for a person."""
 
 
+class Fault(NotChecked):
+    """No machine can run the kernel at these sizes: a name has no value, operands do not fit. One that was written
+    must not be like this."""
+
+
 @dataclass(eq=False)
 class Tile:
     """A tensor or a buffer. ``data`` has floats of 64 bits, whatever ``dtype`` is, integers or bools.
@@ -107,7 +112,7 @@ class Region:
         for start, extent in zip(self.starts, self.shape, strict=False):
             low = whole_number(start, self.tile.name)
             if low < 0:
-                raise NotChecked(f"a part of `{self.tile.name}` begins at {low}")
+                raise Fault(f"a part of `{self.tile.name}` begins at {low}")
             slices.append(slice(low, low + extent))
         return self.tile.data[tuple(slices)]
 
@@ -121,7 +126,7 @@ class Region:
             values = self.view().reshape(-1)
         if len(values) < count:
             if len(values) != 1:
-                raise NotChecked(f"an operator takes {count} elements of `{self.tile.name}`, which has {len(values)}")
+                raise Fault(f"an operator takes {count} elements of `{self.tile.name}`, which has {len(values)}")
             return values
         return values[:count]
 

@@ -74,6 +74,9 @@ class Launch:
     ``before`` and ``after`` are all storages as bytes; one that did not change is the same array in both. ``again``:
     those of a second run, if the launch reads outside of every tensor, which read other numbers there. ``dense``:
     tensors that were contiguous copies of what the script passed, because with that it read outside of every tensor.
+
+    ``draw``: of which kind the values are, of a launch that is none of the script; ``changed`` says what else it
+    changes, and ``free`` names the scalars whose values go with no tensor.
     """
 
     number: int
@@ -96,6 +99,9 @@ class Launch:
     rounded: tuple[str, ...] = ()
     again: tuple[np.ndarray, ...] = ()
     dense: tuple[str, ...] = ()
+    draw: str = ""
+    changed: str = ""
+    free: tuple[str, ...] = ()
 
     @cached_property
     def inputs(self) -> Arrays:

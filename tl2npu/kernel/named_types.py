@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import libcst as cst
 
@@ -11,29 +11,48 @@ from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel, Op
 from tl2npu.kernel.numbers import is_float
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import nodes_of, remembered
 
 _LONGEST = 40
 
 
-def named_types(module: cst.Module) -> dict[str, frozenset[str]]:
+def named_types(module: cst.Module) -> Mapping[str, frozenset[str]]:
     """The element types, by their one names, that the file gives names: defaults, assignments, keyword arguments."""
-    found: dict[str, set[str]] = {}
-    for name, value in _given(module):
-        if len(text := code(value)) < _LONGEST:
-            found.setdefault(name, set()).add(plain(text.strip("\"'").rsplit(".", 1)[-1]))
-    return {name: frozenset(values) for name, values in found.items()}
+    return _Types(_by_name(module))
+
+
+class _Types(Mapping[str, frozenset[str]]):
+    """Most names are never asked for: the texts of their values are made for those that are."""
+
+    def __init__(self, given: Mapping[str, Sequence[cst.BaseExpression]]) -> None:
+        self._given = given
+
+    def __getitem__(self, name: str) -> frozenset[str]:
+        texts = [text for text in map(code, self._given[name]) if len(text) < _LONGEST]
+        return frozenset(plain(text.strip("\"'").rsplit(".", 1)[-1]) for text in texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
 
 
 def named_floats(module: cst.Module) -> frozenset[str]:
     """The names that the file gives Python floats and nothing else."""
-    given: dict[str, list[cst.BaseExpression]] = {}
-    for name, value in _given(module):
-        given.setdefault(name, []).append(value)
+    given = _by_name(module)
     found: set[str] = set()
     while more := {name for name, values in given.items() if all(is_float(value, found) for value in values)} - found:
         found |= more
     return frozenset(found)
+
+
+@remembered
+def _by_name(module: cst.Module) -> dict[str, list[cst.BaseExpression]]:
+    given: dict[str, list[cst.BaseExpression]] = {}
+    for name, value in _given(module):
+        given.setdefault(name, []).append(value)
+    return given
 
 
 def _given(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:

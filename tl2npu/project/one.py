@@ -180,9 +180,13 @@ def _room_for_nesting() -> Iterator[None]:
 
 def warm(task: Task, files: int) -> None:
     """Import what work on so many files will need."""
+    from tl2npu import languages  # noqa: F401
+
+    if task == "check":
+        return
     from tl2npu import migration  # noqa: F401
 
-    if task != "check" and files >= _LAYOUT_IS_LIKELY:
+    if files >= _LAYOUT_IS_LIKELY:
         import black  # noqa: F401
 
         from tl2npu.passes.pipelines import ascend, gpu  # noqa: F401

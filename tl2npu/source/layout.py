@@ -1,10 +1,10 @@
-"""Layout of changed statements: by black where the author's were black's before, else not at all."""
+"""Layout of changed statements: by black where the author's were black's before; elsewhere long ones are broken."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ _SWITCH = re.compile(r"#\s*fmt:")
 _SINGLE_QUOTED = re.compile(r"^[^\"'#\n]*'[^\"'\\\n]+'[^\"'#\n]*$", re.MULTILINE)
 _STRING = re.compile(r'"[^"\\]*"')
 _SPLITTABLE = re.compile(r"[^'#\\]*\w\([^'#\\]*, [^'#\\]*\)[^'#\\]*")
+_WIDE = 120  # columns of a line; what is longer is broken, whatever layout the file has
 _ENOUGH = 30  # statements all over the file of which black is asked whether it made them
 _FLAGS = {  # key of [tool.black] -> (field of black.Mode, value when the key is true)
     "skip-string-normalization": ("string_normalization", False),
@@ -33,8 +34,9 @@ def relayout(old_text: str, new_text: str, path: Path | str | None, trees: Trees
     """``new_text`` with the statements that are new in black's layout, with the configuration that holds at ``path``.
 
     Only if those of ``old_text`` that they replace, and some of the others, were in it, and nothing else there says
-    that black was not at work; otherwise, and whenever black fails, ``new_text`` comes back as it is. Statements that
-    are not new are never touched, but for the blank lines above them.
+    that black was not at work; otherwise only new statements that are too long for any reader are broken, and whenever
+    black fails, ``new_text`` comes back as it is. Statements that are not new are never touched, but for the blank
+    lines above them.
     Lines end as in ``old_text``. ``trees``: both texts parsed, where that has been done before.
     """
     if old_text == new_text:
@@ -43,14 +45,13 @@ def relayout(old_text: str, new_text: str, path: Path | str | None, trees: Trees
     try:
         settings = _settings(None if path is None else Path(path))
         old, new = (re.sub("\r\n?", "\n", text) for text in (old_text, new_text))
-        if not _may_be_blacks(old, settings):
-            return new_text
-        return with_line_ends(old_text, _laid_out(old, new, settings, trees))
+        done = _laid_out(old, new, settings, trees) if _may_be_blacks(old, settings) else None
+        return with_line_ends(old_text, done if done is not None else _broken(old, new, settings, trees))
     except Exception:  # layout is a courtesy: it must never cost a migration
         return new_text
 
 
-def _laid_out(old: str, new: str, settings: dict[str, Any], trees: Trees) -> str:
+def _formatter(settings: dict[str, Any]) -> Callable[[str], str]:
     def format_text(text: str) -> str:
         import black  # takes as long as many files, which often have nothing to ask it
         from black.mode import TargetVersion
@@ -58,6 +59,21 @@ def _laid_out(old: str, new: str, settings: dict[str, Any], trees: Trees) -> str
         versions = {TargetVersion[name.upper()] for name in settings.get("target_versions", ())}
         return black.format_str(text, mode=black.Mode(**{**settings, "target_versions": versions}))
 
+    return format_text
+
+
+def broken(old_text: str, new_text: str, path: Path | str) -> str:
+    """``new_text`` with each statement that ``old_text`` does not have over several lines, if it is too wide for any
+    reader; as it is if black fails."""
+    try:
+        return _broken(old_text, new_text, _settings(Path(path)), (None, None))
+    except Exception:  # as above
+        return new_text
+
+
+def _laid_out(old: str, new: str, settings: dict[str, Any], trees: Trees) -> str | None:
+    """The new text in black's layout; None if the old one was not in it."""
+    format_text = _formatter(settings)
     if not _SWITCH.search(old) and not _SWITCH.search(new):
         before, after = cut(old, trees[0]), cut(new, trees[1])
         gone, come = new_in(before, after), new_in(after, before)
@@ -65,7 +81,7 @@ def _laid_out(old: str, new: str, settings: dict[str, Any], trees: Trees) -> str
         length = settings.get("line_length", 88)
         asked = laid_out(before, _doubtful(before, _sample(gone, telling), length), format_text)
         if asked is not None and any(before[number].text != text for number, text in asked.items()):
-            return new
+            return None
         done = laid_out(after, _doubtful(after, come, length), format_text) if asked is not None else None
         if done is not None:
             kept = {unit.text.strip("\n") for unit in before}
@@ -75,7 +91,34 @@ def _laid_out(old: str, new: str, settings: dict[str, Any], trees: Trees) -> str
                 if after[number].text.strip("\n") not in kept or text.strip("\n") == after[number].text.strip("\n")
             }
             return "".join(result.get(number, unit.text) for number, unit in enumerate(after))
-    return format_text(new) if format_text(old) == old else new
+    return format_text(new) if format_text(old) == old else None
+
+
+def _broken(old: str, new: str, settings: dict[str, Any], trees: Trees) -> str:
+    """The new text with each new statement that is wider than readers like over several lines, as black breaks it."""
+    width = max(_WIDE, settings.get("line_length", 0))
+    if _SWITCH.search(new) or all(len(line) <= width for line in new.split("\n")):
+        return new
+    before, after = cut(old, trees[0]), cut(new, trees[1])
+    kept = {unit.text.strip("\n") for unit in before}
+    wide = [n for n, unit in enumerate(after) if unit.text.strip("\n") not in kept and _is_wide(unit.text, width)]
+    format_text = _formatter({**settings, "line_length": width, "string_normalization": False})
+    done = laid_out(after, wide, format_text) or {}
+    texts = [unit.text for unit in after]
+    for number, text in done.items():
+        above = texts[number][: len(texts[number]) - len(texts[number].lstrip("\n"))]
+        if _indent(text) == _indent(texts[number]):
+            texts[number] = above + text.lstrip("\n")
+    return "".join(texts)
+
+
+def _is_wide(text: str, width: int) -> bool:
+    return any(len(line) > width and not line.lstrip().startswith("#") for line in text.split("\n"))
+
+
+def _indent(text: str) -> int:
+    line = text.lstrip("\n")
+    return len(line) - len(line.lstrip())
 
 
 def _sample(gone: Sequence[int], others: Sequence[int]) -> list[int]:

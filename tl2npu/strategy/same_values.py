@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from tl2npu.evaluate.compare import compared
 from tl2npu.evaluate.verdict import Outcome
+from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.results import KernelResult, SelfCheck
 from tl2npu.strategy.attempt import subject_of
@@ -28,7 +29,7 @@ def checked(given: Job, result: KernelResult, job: Job) -> tuple[KernelResult, J
     if found.equal is not False:
         return replace(result, checked=SelfCheck(found.equal is True, found.why, found.shown_sizes)), job
     why = _different(found)
-    given.note("TL970", given.located.node, why, "error")
+    given.note("TL970", found.parting.old if found.parting else given.located.node, why, "error")
     codes = tuple(sorted({note.code for note in given.notes}))
     refused = KernelResult(result.name, result.line, result.source, "none", "refused", why, codes)
     return refused, given
@@ -36,4 +37,9 @@ def checked(given: Job, result: KernelResult, job: Job) -> tuple[KernelResult, J
 
 def _different(found: Outcome) -> str:
     at = f" ({found.shown_sizes})" if found.shown_sizes else ""
-    return f"the new kernel would compute something else: {found.why}{at}"
+    text = f"the new kernel would {'fail' if found.fails else 'compute something else'}: {found.why}{at}"
+    if found.parting is None:
+        return text
+    new = found.parting.new
+    becomes = "which no new statement stores" if new is None else f"which `{code(new)}` would store"
+    return f"{text}; the first to differ is `{found.parting.name}` behind this statement, {becomes}"

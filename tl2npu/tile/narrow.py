@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, const
@@ -86,10 +87,10 @@ def _staged(kernel: Kernel) -> Kernel:
     def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         found: list[Stmt] = []
         for stmt in stmts:
-            if isinstance(stmt, Move) and stmt.dst.extent != shapes.get(stmt.dst.buffer, stmt.dst.extent):
+            if isinstance(stmt, Move) and _is_short(stmt.dst, shapes):
                 middle = piece(stmt.dst)
                 found += [replace(stmt, dst=middle), replace(stmt, src=middle)]
-            elif isinstance(stmt, Move) and stmt.src.extent != shapes.get(stmt.src.buffer, stmt.src.extent):
+            elif isinstance(stmt, Move) and _is_short(stmt.src, shapes):
                 middle = piece(stmt.src)
                 found += [replace(stmt, dst=middle), replace(stmt, src=middle)]
             else:
@@ -98,3 +99,9 @@ def _staged(kernel: Kernel) -> Kernel:
 
     new = body(kernel.body)
     return replace(kernel, tiles=tuple(tiles), body=new)
+
+
+def _is_short(region: Region, shapes: Mapping[str, tuple[Sym, ...]]) -> bool:
+    """True for a part of a tile that is none of its rows or elements."""
+    shape = shapes.get(region.buffer, region.extent)
+    return any(extent not in (None, size) for extent, size in zip(region.extent, shape, strict=True))

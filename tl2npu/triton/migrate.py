@@ -36,7 +36,7 @@ from tl2npu.triton.host.rewrite import (
     without,
     without_blocks,
 )
-from tl2npu.triton.host.source import TritonFile, functions, parse
+from tl2npu.triton.host.source import TritonFile, parse
 from tl2npu.triton.host.variants import LIMIT, Choice, Tree, asked_behind, leaves, stable
 from tl2npu.triton.host.wrapped import unused_names
 from tl2npu.triton.read.kernel import read
@@ -125,7 +125,6 @@ class _Translation:
     def done(self) -> Translated:
         outcomes = []
         gone: set[str] = set()
-        defined, first = functions(self.file.tree), self.file.first
         for name, node in self.file.kernels.items():
             outcome = Outcome(name, node.lineno)
             outcomes.append(outcome)
@@ -134,7 +133,7 @@ class _Translation:
                 continue
             try:
                 number = self.chosen.get(name, 0)
-                tuned = tuning(node, self.file.values, defined, first, number, path=self.file.path, given=self.tuned)
+                tuned = tuning(node, self.file.scope, number, path=self.file.path, given=self.tuned)
                 outcome.configurations = tuned.many
                 splices, outcome.notes, outcome.scalars = self.kernel(name, node, tuned)
             except Refused as refused:
@@ -191,8 +190,7 @@ class _Translation:
                 self.arms[id(site.stmt)] = "\n".join(_lines(tree, "    "))
             else:
                 edits += part
-        if name in self.file.made:
-            edits += without(self.text, [Unneeded(self.file.made[name], last=False)])
+        edits += without(self.text, [Unneeded(stmt, last=False) for stmt in self.file.made.get(name, ())])
         first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
         factories = [self.named(text, name, kernel) for text, kernel in texts.items()]
         edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), "\n\n\n".join(factories)))

@@ -10,11 +10,13 @@ from difflib import SequenceMatcher
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
+from tl2npu import marked
 from tl2npu.across.symbols import Symbols
 from tl2npu.codes import CODES
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, FileResult, KernelResult
+from tl2npu.source.layout import broken
 from tl2npu.source.notebook import is_notebook
 from tl2npu.suppress import Suppressions
 from tl2npu.triton.a5.reader import is_ascend
@@ -54,7 +56,7 @@ def migrate_triton(
         leave = dict(_left(text, path, options, leave_lines))
     except (SyntaxError, ValueError) as error:
         return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
-    symbols, place = Symbols(), Path(path).absolute()
+    plain, symbols, place = replace(options, notes=False), Symbols(), Path(path).absolute()
     symbols.reads(place, text)
     one_row: dict[str, str] = {}
     chosen: dict[str, int] = {}
@@ -69,7 +71,7 @@ def migrate_triton(
             continue
         if translated.text == text:
             return _resting(_with_kept(migrate_text(text, path, options, leave_lines), translated), symbols)
-        done = migrate_text(translated.text, beside(path), options)
+        done = migrate_text(translated.text, beside(path), plain)
         if done.error is not None:
             return FileResult(path, text, text, done.error)
         homes = _Homes(translated)
@@ -88,7 +90,20 @@ def migrate_triton(
         elif refused:
             leave |= refused
         else:
+            done = _noted(done, plain, translated, homes) if options.notes else done
             return _resting(_result(path, text, done, translated, homes), symbols)
+
+
+def _noted(done: FileResult, options: Options, translated: Translated, homes: _Homes) -> FileResult:
+    """The result with notes: what the first half says of a kernel stands above its factory."""
+    said: dict[str, list[Diagnostic]] = {kernel.name: kernel.notes for kernel in translated.kernels}
+    above = [(line, note) for name, line in homes.factories() for note in said[name] if marked.matters(note)]
+    more = [(line, note.code, note.message) for line, note in above]
+
+    def work(given: str, leave: marked.Leave, alone: Mapping[int, str]) -> FileResult:
+        return migrate_text(given, done.path, options, leave, alone=alone)
+
+    return marked.noted(translated.text, options, work, {}, {}, more)
 
 
 def _resting(result: FileResult, symbols: Symbols) -> FileResult:
@@ -214,7 +229,7 @@ def _result(path: str, old: str, done: FileResult, translated: Translated, homes
             changes.append(Change("TL501", outcome.line, text, outcome.name, CODES["TL501"].safety))
             edits = [note for note in outcome.notes if note.safety == "safe"]
             changes += [Change(note.code, note.line, note.message, outcome.name, note.safety) for note in edits]
-    new = done.new_text or old
+    new = broken(old, done.new_text or old, path)
     where = beside(path) if new != old else ""
     result = FileResult(path, old, new, None, changes=tuple(changes), beside=where)
     return _sorted(result, kernels, diagnostics)
@@ -255,6 +270,12 @@ class _Homes:
         """The Triton kernel that became a factory of this name, perhaps with a number."""
         stem, _, number = factory.rpartition("_")
         return factory if factory in self.lines else stem if number.isdigit() and stem in self.lines else None
+
+    def factories(self) -> Iterator[tuple[str, int]]:
+        """Each Triton kernel that was translated, with a line of a factory that it became."""
+        for first, _, name in self._functions:
+            if (known := self._known(name)) is not None:
+                yield known, first
 
     def moved(self, item: Diagnostic) -> Diagnostic:
         """A finding at a line of the translation, at the kernel's line in the Triton file."""

@@ -89,7 +89,7 @@ class Sizes:
     def of(cls, kernel: Kernel) -> Sizes:
         """What a kernel can take."""
         kind = operator_class(kernel)
-        least = max((_limits(narrow).minexp for narrow in rounded(kernel)), default=-1074)
+        least = max((limits_of(narrow).minexp for narrow in rounded(kernel)), default=-1074)
         if has_half_sums(kernel):
             return cls(4, 1.0, least)
         if kind and has_exponentials(kernel):
@@ -97,7 +97,8 @@ class Sizes:
         return cls(50 if has_products(kernel) else 1024, 8.0, least)
 
 
-def _limits(dtype: str) -> Any:
+def limits_of(dtype: str) -> Any:
+    """What the type says of its numbers."""
     return ml_dtypes.finfo(dtypes.numpy_dtype(dtype))  # type: ignore[no-untyped-call]
 
 
@@ -203,7 +204,7 @@ def numbers(
         choices = [powers, normal * 32.0, normal * 32.0, halves, normal * 2.0**-10, np.zeros(shape)]
         normal = np.choose(rng.integers(0, len(choices), shape), choices)
     elif kind == "the whole range":
-        limits = _limits(dtype)
+        limits = limits_of(dtype)
         least, most = max(limits.minexp, sizes.least), min(limits.maxexp, sizes.most)
         row = (*shape[:-1], 1)
         drawn = rng.integers(least, most, shape), rng.integers(least, most, row)

@@ -177,7 +177,9 @@ def _record(job: Job, emit: Emit) -> int:
         code = _record_calls(job, observed, keep, further, emit)
     else:
         observed.session.recorder = keep
-        old = triton.recording_of_old(Path(job.folder), recorder, job.source, emit)
+        old = triton.recording_of_old(
+            Path(job.folder), recorder, job.source, emit, None if further is None else job.settings.seed
+        )
         with installed(observed.session), hooked(old):
             emit({"event": "begin"})
             code = _as_script(job.source, job.settings, emit, "old")
@@ -386,8 +388,10 @@ def _replay(job: Job, emit: Emit) -> int:
             emit({"event": "stop"})
         for launch in launches.load(Path(job.folder)) if module is not None else ():
             assert module is not None
-            if launch.number not in job.done:
-                triton.repeat(job.source, launch, module, judge, emit)
+            if launch.number in job.done or (launch.draw and launch.kernel in failed):
+                continue
+            if not triton.repeat(job.source, launch, module, judge, emit):
+                failed.add(launch.kernel)
     return 0
 
 
@@ -451,6 +455,10 @@ def _script(job: Job, emit: Emit) -> int:
             again = None if wrong else judge.compare(repeated, compiled)
             wrong = wrong or bool(again and again.problems)
             compared(emit, repeated, again)
+        if recording is not None and recording.kernel in of_triton.drawn:
+            observed.session.recorder = None
+            of_triton.further(job.source, recording.kernel, None if wrong else sys.modules["__main__"])
+            observed.session.recorder = repeat
         emit({"event": "stop"})
 
     observed.session.recorder = repeat

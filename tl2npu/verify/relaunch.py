@@ -112,7 +112,7 @@ class Relaunch:
     def _shuffled(self) -> list[str]:
         """The indices that are shuffled."""
         places = [name for name, p in self.given.items() if not dtypes.is_float(p.dtype)]
-        return [name for name in places if name in self.meanings.places and not _in_order(self.inputs[name])]
+        return [name for name in places if name in self.meanings.places and not in_order(self.inputs[name])]
 
     def _extents(self, kind: Kind, what: Variation) -> dict[Var, int]:
         """Primes above what the script gave, and for another kind of values below it."""
@@ -132,14 +132,10 @@ class Relaunch:
         value = self.scalars[param.name]
         if what.integers == "seen" or kind not in PRIMES:
             return value
-        if dtypes.is_float(param.dtype):
-            return float(np.float32(value * generator(seed, param.name, kind).uniform(0.5, 1.5) if value else 0.5))
-        if what.integers == "drawn":
+        if what.integers == "drawn" and not dtypes.is_float(param.dtype):
             return value
-        if param.dtype == "bool" or value in (0, 1):
-            return type(value)(not value) if kind == "wide values" or param.dtype == "bool" else 3
-        odd = value // 2 | 1
-        return value if value < 0 else prime_beside(value, True, set()) if kind == "wide values" else odd
+        number = float(value) if dtypes.is_float(param.dtype) else bool(value) if param.dtype == "bool" else value
+        return other_number(number, generator(seed, param.name, kind), kind)
 
     def _integers(self, param: Buffer, shape: tuple[int, ...], rng: Any, kind: Kind, what: Variation) -> np.ndarray:
         name, seen = param.name, self.inputs[param.name]
@@ -150,7 +146,7 @@ class Relaunch:
             found, _ = integers(param.dtype, shape, rng, 8, True, kind == "the whole range")
         else:
             found = np.resize(seen, shape)
-            if _in_order(seen):
+            if in_order(seen):
                 return found
             if what.integers == "shuffled":
                 found = rng.permutation(found.reshape(-1)).reshape(shape)
@@ -164,7 +160,18 @@ def free_strides(param: Buffer) -> bool:
     return any(not isinstance(stride, int) for stride in param.strides or ())
 
 
-def _in_order(seen: np.ndarray) -> bool:
+def other_number(value: Any, rng: np.random.Generator, kind: Kind) -> Any:
+    """Another factor in place of a float, a prime or an odd number in place of an integer; negative ones stay."""
+    if isinstance(value, float):
+        return float(np.float32(value * rng.uniform(0.5, 1.5) if value else 0.5))
+    if isinstance(value, bool):
+        return not value
+    if value in (0, 1):
+        return type(value)(not value) if kind == "wide values" else 3
+    return value if value < 0 else prime_beside(value, True, set()) if kind == "wide values" else value // 2 | 1
+
+
+def in_order(seen: np.ndarray) -> bool:
     """Whether indices are in order without being all of a range: offsets, where a part of a batch begins."""
     flat = seen.reshape(-1).astype(np.int64)
     return bool((np.diff(flat) >= 0).all()) and not (flat.size > 1 and np.array_equal(flat, np.arange(flat.size)))

@@ -8,7 +8,7 @@ every tensor is not compared.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +25,8 @@ from tl2npu.simulator.standin.session import Session
 from tl2npu.verified import Comparison
 from tl2npu.verify import telling
 from tl2npu.verify.compare import difference, has_products, largest, tolerances
+from tl2npu.verify.further import said as changes
+from tl2npu.verify.further import tells_nothing
 from tl2npu.verify.launching import CannotBuild, built, factory_of
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source
@@ -32,6 +34,7 @@ from tl2npu.verify.matching import Unmatched
 from tl2npu.verify.recording import LIMIT, Recorder, Recording, Signature, TooLarge
 from tl2npu.verify.replay import CHANGED, FAULTY, UNVERIFIED, Judge, said
 from tl2npu.verify.telling import Emit, problem, told
+from tl2npu.verify.triton_further import Again, TritonFurther, Values
 
 _PLAIN = {"float16": 5e-3, "bfloat16": 1e-2, "float32": 1e-4, "float64": 1e-9}
 """Relative tolerances between two Triton kernels, of which it is not known what they compute."""
@@ -41,12 +44,47 @@ class Undefined(Exception):
     """A launch of the old script has no result that a new kernel could have, too; ``str()`` says why."""
 
 
-def recording_of_old(folder: Path, recorder: Recorder, source: Source, emit: Emit) -> Interpreter:
+def recording_of_old(
+    folder: Path, recorder: Recorder, source: Source, emit: Emit, seed: int | None = None
+) -> Interpreter:
     """An interpreter that keeps every launch of the old script in a folder, numbered with those of ``recorder``.
 
-    Raises TooLarge, from a launch, where the limit is reached.
+    ``seed``: that of further inputs, if there are to be some. Raises TooLarge, from a launch, where the limit is
+    reached.
     """
     turns: dict[str, int] = {}
+
+    def kept(found: Launch) -> None:
+        recorder.bytes += sum(a.nbytes for a in {id(a): a for a in (*found.before, *found.after)}.values())
+        if recorder.bytes > LIMIT:
+            raise TooLarge(f"the tensors of the launches are more than {LIMIT >> 30} GiB")
+        launches.keep(folder, found)
+        recorder.count += 1
+
+    def attempt(launching: Any, launch: Launch, what: Again, changed: dict[str, Any], values: Values) -> bool:
+        from tl2npu.interpreter.again import again, can_be_repeated
+
+        if not can_be_repeated(launching):
+            return False
+        shapes, grid = (what.sized.shapes, what.sized.grid) if what.sized else ({}, launch.grid)
+        other = again(launching, launch, shapes, changed, grid, values)
+        before, faults = interpreter.memory, list(interpreter.faults)
+        interpreter.memory = other.memory
+        try:
+            found = other.recorded(recorder.count, -1)
+        except Exception:  # sizes or numbers that the kernel was not made for
+            return False
+        finally:
+            interpreter.memory = before
+            strange, interpreter.faults[:] = interpreter.faults[len(faults) :], faults
+        if strange or found.again or found.dense or tells_nothing(found.outputs, found.inputs):
+            return False
+        kept(replace(found, draw=what.kind, changed=changes(changed), free=tuple(what.free)))
+        place = source.line(found.file, found.line)
+        emit({"event": "launched", "kernel": found.kernel, "line": place, "triton": True})
+        return True
+
+    further = None if seed is None else TritonFurther(seed, attempt, lambda text: emit({"event": "note", "text": text}))
 
     def keep(launching: Any) -> None:
         name = launching.kernel
@@ -56,12 +94,10 @@ def recording_of_old(folder: Path, recorder: Recorder, source: Source, emit: Emi
         found = launching.recorded(recorder.count, turn)
         for fault in interpreter.faults[before:]:
             emit({"event": "hazard", "message": fault.message, "kernel": name})
-        recorder.bytes += sum(a.nbytes for a in {id(a): a for a in (*found.before, *found.after)}.values())
-        if recorder.bytes > LIMIT:
-            raise TooLarge(f"the tensors of the launches are more than {LIMIT >> 30} GiB")
-        launches.keep(folder, found)
-        recorder.count += 1
+        kept(found)
         emit({"event": "launched", "kernel": name, "line": source.line(found.file, found.line), "triton": True})
+        if further is not None:
+            further.of_launch(launching, found)
         emit({"event": "stop"})
 
     interpreter = Interpreter(keep)
@@ -120,6 +156,8 @@ def as_recording(launch: Launch, compiled: Any, session: Session, given: Arrays 
         {name: other for name, other in shared.items() if inputs[name].shape == inputs[other].shape},
         {},
         {},
+        draw=launch.draw,
+        changed=launch.changed,
         products=has_products(compiled.kernel),
         on_gpu=True,
         undefined={name: found for name, found in undefined.items() if found.any()},
@@ -163,22 +201,22 @@ def _call(launch: Launch) -> str:
     return f"{launch.kernel}({told})"
 
 
-def repeat(source: Source, launch: Launch, module: ModuleType, judge: Judge, emit: Emit) -> None:
-    """Repeat a launch with the kernel that the factory of its name in a module gives."""
+def repeat(source: Source, launch: Launch, module: ModuleType, judge: Judge, emit: Emit) -> bool:
+    """Repeat a launch with the kernel that the factory of its name in a module gives; whether nothing is wrong."""
+    if launch.draw:
+        return repeat_drawn(source, launch, module, judge, emit)
     if factory_of(module, launch.kernel) is None:
         text = f"{source.shown} has no factory {launch.kernel!r}, and as a script it does not launch such a kernel"
         problem(emit, UNVERIFIED, text, launch.kernel)
-        return
+        return False
     if type(getattr(module, launch.kernel, None)).__module__.startswith("triton."):
         text = f"{source.shown} still has the Triton kernel {launch.kernel!r}, and as a script it does not launch it"
         problem(emit, UNVERIFIED, text, launch.kernel)
-        return
+        return False
     emit({"event": "start", "kernel": launch.kernel})
+    right = False
     try:
-        arguments = {**launch.constexprs, **launch.scalars}
-        new = built(module, launch.kernel, arguments, judge.actual.session, of_old=True)
-        if not isinstance(new, JITKernel):
-            raise CannotBuild("it launches several kernels")
+        new = _built(launch, module, judge)
         recording = as_recording(launch, new, judge.actual.session)
     except (CannotBuild, Unmatched) as error:
         problem(emit, UNVERIFIED, f"the new kernel: {error}", launch.kernel)
@@ -191,8 +229,47 @@ def repeat(source: Source, launch: Launch, module: ModuleType, judge: Judge, emi
         problem(emit, FAULTY, text, launch.kernel, side="new")
     else:
         _partly(emit, launch, recording)
-        telling.compared(emit, recording, judge.compare(recording, new))
+        comparison = judge.compare(recording, new)
+        right = not comparison.problems
+        telling.compared(emit, recording, comparison)
     emit({"event": "stop"})
+    return right
+
+
+def _built(launch: Launch, module: ModuleType, judge: Judge) -> JITKernel:
+    arguments = {**launch.constexprs, **launch.scalars}
+    new = built(module, launch.kernel, arguments, judge.actual.session, of_old=True)
+    if not isinstance(new, JITKernel):
+        raise CannotBuild("it launches several kernels")
+    return new
+
+
+def repeat_drawn(source: Source, launch: Launch, module: ModuleType, judge: Judge, emit: Emit) -> bool:
+    """Repeat a launch that is none of the script; whether nothing is wrong. What the script's own has told is not told
+    again, and a new kernel without such a parameter is no error."""
+    function = factory_of(module, launch.kernel)
+    several = factory_of(module, f"{launch.kernel}_2") is not None
+    if several or function is None or type(function).__module__.startswith("triton."):
+        emit({"event": "agrees", "number": launch.number})
+        return True
+    emit({"event": "start", "kernel": launch.kernel})
+    right = True
+    try:
+        new = _built(launch, module, judge)
+        taken = {*new.arguments, *(param.name for param in new.kernel.params)}
+        if lost := [name for name in launch.free if name not in taken]:
+            raise Unmatched(f"it has no {' and no '.join(lost)}")
+        recording = as_recording(launch, new, judge.actual.session)
+    except Exception as error:
+        text = f"not compared on {launch.draw}" + (f" ({launch.changed})" if launch.changed else "")
+        emit({"event": "note", "text": f"{launch.kernel}: {text}: the new kernel: {error}"})
+        emit({"event": "agrees", "number": launch.number})
+    else:
+        comparison = judge.compare(recording, new)
+        right = not comparison.problems
+        telling.compared(emit, recording, comparison)
+    emit({"event": "stop"})
+    return right
 
 
 def _skipped(emit: Emit, launch: Launch, why: Undefined) -> None:
@@ -216,9 +293,22 @@ class Waiting:
 
     def __init__(self, folder: Path, judge: Judge, emit: Emit) -> None:
         self.folder, self.judge, self.emit = folder, judge, emit
-        self.numbers = {(found.kernel, found.turn): found.number for found in launches.load(folder)}
+        self.numbers = {(found.kernel, found.turn): found.number for found in launches.load(folder) if not found.draw}
         self.turns: dict[str, int] = {}
         self.kernels = {kernel for kernel, _ in self.numbers}
+        self.drawn: dict[str, list[int]] = {}
+        for found in launches.load(folder):
+            if found.draw:
+                self.drawn.setdefault(found.kernel, []).append(found.number)
+
+    def further(self, source: Source, kernel: str, module: ModuleType | None) -> None:
+        """Repeat the launches of a kernel that are none of the script, once; without a module there is nothing to
+        repeat them with."""
+        for number in self.drawn.pop(kernel, ()):
+            if module is None:
+                self.emit({"event": "agrees", "number": number})
+            elif not repeat_drawn(source, launches.load_one(self.folder, number), module, self.judge, self.emit):
+                module = None
 
     def recording(self, compiled: Any, arrays: Arrays) -> Recording | None:
         """What a launch of a TileLang kernel is compared with; None where it stands in no kernel's place."""
@@ -247,6 +337,7 @@ class Waiting:
                 found = compared(old, launching.recorded(old.number, old.turn))
             launching.run()
             self.emit({"event": "comparison", **asdict(found), "number": old.number})
+            self.further(Source("", "", ""), old.kernel, None)
         self.emit({"event": "stop"})
 
     def _next(self, factory: str) -> Launch | None:

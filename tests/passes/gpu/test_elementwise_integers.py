@@ -157,3 +157,38 @@ def test_a_maximum_in_a_difference_has_a_tile_of_its_own(value: str) -> None:
     expected = a + 5 - np.minimum(a, b) if "5" in value else np.maximum(a, b) - a
     np.testing.assert_array_equal(run(new, {"A": a, "B": b}, "factory", (), ACTUAL)["O"], expected)
     assert not [line for line in new.splitlines() if "- " in line and ("T.max" in line or "T.min" in line)]
+
+
+SCALAR = np.repeat(np.float32([-0.5, 1.75]), 32)[:, None]
+BESIDE_A_FLOAT = {
+    "s + i": lambda a: SCALAR + ROW,
+    "T.max(s, j) - i": lambda a: np.maximum(SCALAR, COLUMN) - ROW,
+    "T.cast(s + i, 'int32') + a[i, j]": lambda a: np.trunc(SCALAR + ROW) + a,
+    "T.cast(i + 0.5 - j, 'int32') + a[i, j]": lambda a: np.trunc(ROW + 0.5 - COLUMN) + a,
+    "a[i, j] * s": lambda a: a * SCALAR,
+    "a[i, j] + T.cast(S[bx], 'int32')": lambda a: a + np.trunc(SCALAR),
+    "T.sqrt(T.abs(s)) + j": lambda a: np.sqrt(np.abs(SCALAR)) + COLUMN,
+    "T.if_then_else(a[i, j] < s, 1, 0)": lambda a: np.where(a < SCALAR, 1, 0),
+    "T.if_then_else(a[i, j] > S[bx], s, i)": lambda a: np.where(a > SCALAR, SCALAR, ROW),
+    "T.if_then_else(a[i, j] + i < s and j > s, 1, 0)": lambda a: np.where((a + ROW < SCALAR) & (COLUMN > SCALAR), 1, 0),
+}
+
+
+@pytest.mark.parametrize("expression", BESIDE_A_FLOAT)
+def test_integers_beside_a_float_of_the_kernel_are_computed_as_floats(expression: str) -> None:
+    """TVM makes them float32, and what is stored as an integer is cut off once, behind all."""
+    body = f"""
+a = T.alloc_shared((32, 64), "int32")
+o = T.alloc_fragment((32, 64), "int32")
+s = S[bx]
+T.copy(A[bx * 32, 0], a)
+for i, j in T.Parallel(32, 64):
+    o[i, j] = {expression}
+T.copy(o, O[bx * 32, 0])
+"""
+    params = 'A: T.Tensor((64, 64), "int32"), S: T.Tensor((2,), "float32"), O: T.Tensor((64, 64), "int32")'
+    a = np.random.default_rng(1).integers(-9, 9, (64, 64)).astype(np.int32)
+    given = {"A": a, "S": np.float32([-0.5, 1.75])}
+    new = agree(gpu_file(params, body), given, atol=0, rtol=0)
+    want = np.broadcast_to(np.trunc(BESIDE_A_FLOAT[expression](a)), (64, 64)).astype(np.int32)
+    np.testing.assert_array_equal(run(new, given)["O"], want)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,20 @@ def test_of_a_name() -> None:
     new = agree(kernel("T.exp(g)", "g = T.cast(G[bx, k], 'float32')"), INPUT)
     assert "T.tile.fill(gate_tile, g)" in new
     assert "gate_arg" not in new
+
+
+@pytest.mark.parametrize("value", ["T.abs(g)", "T.abs(g) * 2.0", "T.abs(g - 1.0) + T.sqrt(T.abs(g))", "T.abs(-g + k)"])
+def test_an_absolute_value_of_a_named_float_is_one_of_a_tile(value: str) -> None:
+    """TVM makes it ``tir.fabs``, which the code generator does not resolve."""
+    new = agree(kernel(value, "g = G[bx, k]"), INPUT)
+    assert not re.findall(r"T\.abs\((?!gate_tile(_\d+)?\[)", new)
+
+
+def test_an_absolute_value_of_a_number_in_a_loop_is_one_of_a_tile() -> None:
+    text = kernel("1.0", "g = G[bx, k]").replace("x[j] * gate", "x[j] * T.abs(g) + T.abs(k - 2)")
+    new = agree(text, INPUT)
+    assert "T.abs(g)" not in new
+    assert "T.abs(k - 2)" in new  # of integers it is a choice
 
 
 def test_numbers_that_the_host_knows_stay() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from tl2npu.checks.cross_core.channels import channels
-from tl2npu.checks.operators.samples import Sampler, number
+from tl2npu.checks.operators.samples import Sampler
 from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.operators.vector_form import parallel_stores
 from tl2npu.checks.subject import Finding, Subject
@@ -21,6 +21,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.configs import COMBINE
 from tl2npu.kernel.model import Branch, Buffer, Let, Loop, Memory, Op, Stmt, walk
+from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.stages import Part, Shared, Use, changed_variables, count_of_statements, flat, is_lost, parts, shared
 from tl2npu.kernel.symbolic import const
 from tl2npu.kernel.turns import TurnsReader, conditions_of_stages
@@ -117,7 +118,7 @@ def _check_extent(subject: Subject, loop: Loop) -> Iterator[Finding]:
         yield Finding("TL876", loop.node, text)
         return
     for known in subject.values:
-        count, depth = extent.evaluate(known), number(stages, known)
+        count, depth = extent.evaluate(known), number_of(stages, known)
         if count is not None and depth is not None and depth > 0 and count % depth:
             text = f"{count} iterations in {depth} stages: the last {count % depth} would not run"
             yield Finding("TL875", loop.node, text)
@@ -181,7 +182,7 @@ def _check_ends(subject: Subject, loop: Loop, every: Sequence[Shared]) -> Iterat
         sliced = [pair for pair in outer if not pair[0].is_point] or outer
         for (dim, size), extent in zip(reversed(sliced), reversed(sizes), strict=False):
             for known in subject.values:
-                if extent is None or (number(loop.num_stages or const(0), known) or 0) < 2:
+                if extent is None or (number_of(loop.num_stages or const(0), known) or 0) < 2:
                     continue
                 where = sampler.find(move.placed, size - dim.lo - (dim.extent or extent), known)
                 if where is not None:

@@ -7,17 +7,19 @@ Evidence: facts 4 (g4_gemm, g4_clear, g4_exp2, g4_atomic, g8_callext, g8_cumsum,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import dropwhile
 
 import libcst as cst
 
-from tl2npu.checks.operators.types import types_of
+from tl2npu.checks.operators.types import types_named
 from tl2npu.checks.row_split.split import is_half
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.ascend import lookup
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.element_types import is_float
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.float_scalars import FloatScalars
 from tl2npu.kernel.model import Branch, Let, Loop, Op, Scalar, Store
 from tl2npu.kernel.symbolic import const
 from tl2npu.source.tree import calls_in
@@ -40,10 +42,11 @@ def check(subject: Subject) -> Iterator[Finding]:
             name = _dropped(subject, call)
             if name:
                 yield Finding("TL897", call, f"the Ascend compiler ignores or rejects T.{name}")
+    floats = FloatScalars(subject.kernel, subject.located.evaluator, partial(_is_float, subject))
     for placed in subject.statements:
         if isinstance(placed.stmt, Loop):
             yield from _check_loop(subject, placed.stmt)
-        yield from _check_scalars(subject, placed)
+        yield from _check_scalars(subject, placed, floats)
         if isinstance(placed.stmt, Op) and placed.stmt.op.kind in (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.GEMM):
             yield from _check_ranges(subject, placed.stmt)
 
@@ -64,12 +67,15 @@ def _vectorized(loop: Loop) -> str:
     return "the Ascend compiler has no code for T.vectorized: use T.Parallel"
 
 
-def _check_scalars(subject: Subject, placed: Placed) -> Iterator[Finding]:
-    """The scalar unit knows no functions, and nobody works out those of numbers: "Unresolved call Op(tir.exp)"."""
+def _check_scalars(subject: Subject, placed: Placed, floats: FloatScalars) -> Iterator[Finding]:
+    """The scalar unit knows no functions, and nobody works out those of numbers: "Unresolved call Op(tir.exp)".
+
+    ``T.abs`` of an integer is a choice of two numbers.
+    """
     for scalar in _scalars(placed):
         for call in calls_in(scalar.node):
             name = (subject.file.names.resolve(call.func) or "").removeprefix(_PREFIX)
-            if name in _FUNCTIONS or (name in _OF_FLOATS and _is_float(subject, placed, call)):
+            if name in _FUNCTIONS or (name in _OF_FLOATS and any(floats.holds(arg.value) for arg in call.args)):
                 yield Finding("TL897", call, f"the Ascend compiler does not support T.{name} of single values")
 
 
@@ -85,11 +91,9 @@ def _scalars(placed: Placed) -> Iterator[Scalar]:
         yield from (arg for arg in stmt.args.values() if isinstance(arg, Scalar))
 
 
-def _is_float(subject: Subject, placed: Placed, call: cst.Call) -> bool:
-    """True for a function of elements of floats; ``T.abs`` of an integer is a choice of two numbers."""
-    loads = subject.located.evaluator.loads(call, placed.stmt.env)
-    found = [types_of(subject, load.buffer) for load in loads]
-    return bool(found) and all(types and all(map(is_float, types)) for types in found)
+def _is_float(subject: Subject, dtype: str) -> bool:
+    types = types_named(subject, dtype)
+    return bool(types) and all(map(is_float, types))
 
 
 def _check_ranges(subject: Subject, stmt: Op) -> Iterator[Finding]:

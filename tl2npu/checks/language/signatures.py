@@ -24,6 +24,7 @@ from tl2npu.kernel.style import called
 
 _TAKES_TILES = (Kind.TILE, Kind.FILL, Kind.REDUCE, Kind.ATOMIC, Kind.GEMM, Kind.MMA)
 _NO_TILES = (Role.FLAG, Role.MODE)
+_CASTS = ("cast", "Cast")
 
 
 def wrong_value(subject: Subject, op: Operator, call: cst.Call) -> str:
@@ -38,6 +39,8 @@ def wrong_value(subject: Subject, op: Operator, call: cst.Call) -> str:
         if tile and op.kind in _TAKES_TILES and param is not None and param.role in _NO_TILES:
             wanted = allowed.shown if allowed is not None else "a number"
             return f"T.{op.name} takes {wanted} for `{name}`, not the tile `{code(node)}`"
+        if op.name in _CASTS and name != "dtype" and isinstance(node, cst.SimpleString):
+            return f"T.{op.name} takes a number for `{name}`, not `{code(node)}`"
         value = _value(subject, node) if allowed is not None else None
         if allowed is not None and value is not None and not allowed.takes(value):
             if text := allowed.wrong(value):

@@ -18,7 +18,6 @@ import libcst as cst
 
 from tl2npu.checks.memory_plan.program import Arm, Builder, Program
 from tl2npu.checks.memory_plan.tiles import PlannedTile
-from tl2npu.checks.operators import samples
 from tl2npu.checks.operators.gemm import depth_of
 from tl2npu.checks.subject import PTO, Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
@@ -32,6 +31,7 @@ from tl2npu.kernel.factories.callers import Caller, Values
 from tl2npu.kernel.factories.concrete import Unknown, evaluate
 from tl2npu.kernel.factories.configs import PLANNING
 from tl2npu.kernel.model import Branch, Buffer, Loop, Memory, Op, Operand, Scalar
+from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.variables import variables
 from tl2npu.source.tree import names_in
@@ -271,7 +271,7 @@ class Needs:
         forms = tuple(
             (
                 *(item.extent.evaluate(known) in (1, 2, None) and item.extent.evaluate(known) for item in loop.ranges),
-                samples.number(loop.num_stages, known) if loop.num_stages is not None else 0,
+                number_of(loop.num_stages, known) if loop.num_stages is not None else 0,
                 loop.kind in ("pipelined", "unroll") and tuple(item.extent.evaluate(known) for item in loop.ranges),
             )
             for loop in self._loops

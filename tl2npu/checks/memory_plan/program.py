@@ -16,7 +16,6 @@ from tl2npu.checks.memory_plan.stages import Stage, schedule
 from tl2npu.checks.memory_plan.tiles import PlannedTile, Tiles
 from tl2npu.checks.memory_plan.vectors import Nest, Touched
 from tl2npu.checks.operators.expr import Expr, value_of
-from tl2npu.checks.operators.samples import number
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import DEFAULT_TARGET, Subject
 from tl2npu.dialects.catalogue import Kind
@@ -44,6 +43,7 @@ from tl2npu.kernel.model import (
     Sync,
     walk,
 )
+from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.stages import Part, landing_buffers, parts, shared
 
 _UNROLLED = 64
@@ -185,7 +185,7 @@ class Builder:
                 return self._nested(
                     self._parallel(inner, [r for r in inner.ranges if not self._is_unit(r)], ranges[0]), ranges
                 )
-            stages = number(stmt.num_stages, self.known) if stmt.num_stages is not None else 0
+            stages = number_of(stmt.num_stages, self.known) if stmt.num_stages is not None else 0
             of_both = parts(stmt.body) if stmt.kind == "pipelined" and stages else []
             if stages and (landing_buffers(of_both) or any(_stores_workspace(part) for part in of_both)):
                 return self._staged(stmt, of_both, stages, ranges)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.checks.subject import Placed, Subject
-from tl2npu.kernel.comparisons import OPERATORS
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Branch, Range
-from tl2npu.kernel.ranges.bounds import EITHER, Bounds
+from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.known import Known
+from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.ranges.reach import Guard, parts
-from tl2npu.kernel.symbolic import Atom, Div, Mod, Sym, Var
+from tl2npu.kernel.symbolic import Atom, Sym, Var
 
 _BLOCKS = 24
 _CALLS = 6
@@ -82,13 +82,18 @@ class Sampler:
         ):
             return None
         expanded = place.bounds.expanded(sym)
-        wanted = None if guards or place.conditions else place.decisive(expanded)
-        for values in self._iterations(place, known, wanted):
-            value = number(expanded, values)
-            if value is not None and value < 0 and self._runs(place, values):
-                env = placed.stmt.env
-                if any(self._holds(node, env, values, place) is not taken for node, taken in guards):
-                    continue
+
+        def negative(wanted: Container[str] | None) -> Iterator[dict[str, int]]:
+            every = self._iterations(place, known, wanted)
+            return (values for values in every if (number_of(expanded, values) or 0) < 0)
+
+        found = negative(place.decisive(expanded))
+        if guards or place.conditions:  # whether they hold may depend on any loop
+            found = negative(None) if next(found, None) is not None else iter(())
+        for values in found:
+            env = placed.stmt.env
+            holds = all(self._holds(node, env, values, place) is taken for node, taken in guards)
+            if holds and self._runs(place, values):
                 return self._shown(place, values, [n for n in known if not told or n in told], sym)
         return None
 
@@ -135,7 +140,7 @@ class Sampler:
                 yield values
                 return
             name = order[position]
-            low, high = (number(side, values) for side in place.bounds.ranges[name])
+            low, high = (number_of(side, values) for side in place.bounds.ranges[name])
             if low is None or high is None:
                 yield from rest(position + 1, values)
                 return
@@ -158,7 +163,7 @@ class Sampler:
         if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
             opposite = self._holds(node.expression, env, values, place)
             return None if opposite is None else not opposite
-        value = number(place.bounds.expanded(self.evaluator.sym(node, env)), values)
+        value = number_of(place.bounds.expanded(self.evaluator.sym(node, env)), values)
         return None if value is None else bool(value)
 
 
@@ -167,40 +172,3 @@ def _some(low: int, high: int, count: int) -> list[int]:
         return list(range(low, high + 1))
     half = count // 2
     return [*range(low, low + half), *range(high - half + 1, high + 1)]
-
-
-def number(sym: Sym, values: Mapping[str, int]) -> int | None:
-    """The value of an expression; None if something in it is not known."""
-    if sym.constant is not None:
-        return sym.constant
-    total = 0
-    for monomial, coef in sym.terms:
-        for atom in monomial:
-            factor = _atom(atom, values)
-            if factor is None:
-                return None
-            coef *= factor
-        total += coef
-    return total
-
-
-def _atom(atom: Atom, values: Mapping[str, int]) -> int | None:
-    if isinstance(atom, Var):
-        return values.get(atom.name)
-    if isinstance(atom, (Div, Mod)):
-        num, den = number(atom.num, values), number(atom.den, values)
-        if num is None or not den:
-            return None
-        return num // den if isinstance(atom, Div) else num % den
-    if atom.head == EITHER:
-        chosen = number(atom.args[2], values)
-        return None if chosen is None else number(atom.args[0 if chosen else 1], values)
-    found = [number(arg, values) for arg in atom.args]
-    known = [value for value in found if value is not None]
-    if len(known) != len(found) or not known:
-        return None
-    if atom.head in ("min", "max"):
-        return (min if atom.head == "min" else max)(known)
-    if atom.head in OPERATORS and len(known) == 2:
-        return int(OPERATORS[atom.head](known[0], known[1]))
-    return None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-
 from tl2npu.checks.subject import Subject
 from tl2npu.dialects import element_types
 from tl2npu.kernel.model import Buffer
@@ -15,9 +12,14 @@ _OTHERS = frozenset({"bool"})
 
 def types_of(subject: Subject, buffer: Buffer) -> frozenset[str]:
     """One type, or those that the file gives to the name of the type; none where some of them cannot be told."""
-    found = frozenset({buffer.dtype})
-    if not _is_told(buffer.dtype):
-        found = _named(subject).get(buffer.dtype, frozenset())
+    return types_named(subject, buffer.dtype)
+
+
+def types_named(subject: Subject, dtype: str) -> frozenset[str]:
+    """The same, of the type as the source has it."""
+    found = frozenset({dtype})
+    if not _is_told(dtype):
+        found = named_types(subject.file.index.module).get(dtype, frozenset())
     return frozenset(map(_plain, found)) if all(map(_is_told, found)) else frozenset()
 
 
@@ -27,8 +29,3 @@ def _is_told(dtype: str) -> bool:
 
 def _plain(dtype: str) -> str:
     return element_types.known(dtype) or dtype
-
-
-@lru_cache(maxsize=2)
-def _named(subject: Subject) -> Mapping[str, frozenset[str]]:
-    return named_types(subject.file.index.module)

@@ -15,6 +15,8 @@ import libcst as cst
 
 from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.ascend.values import VALUES
+from tl2npu.dialects.catalogue import Role
 from tl2npu.kernel.element_types import is_float
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
@@ -38,7 +40,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _positions(subject, stmt)
             tiles = _COMPARED if stmt.op.name == "tile.compare" else _WRITTEN
             target = next((o.buffer for name, o in stmt.operands if name in tiles), None)
-            values = [arg.node for arg in stmt.args.values() if isinstance(arg, Scalar)]
+            values = [arg.node for name, arg in stmt.args.items() if isinstance(arg, Scalar) and _is_number(stmt, name)]
         elif isinstance(stmt, Copy):
             target = stmt.dst.buffer
             values = [arg.node for name, arg in stmt.options.items() if name == "pad_value"]
@@ -51,14 +53,21 @@ def check(subject: Subject) -> Iterator[Finding]:
                 break
 
 
+def _is_number(stmt: Op, name: str) -> bool:
+    param = stmt.op.param(name)
+    return (param is None or param.role is not Role.MODE) and (stmt.op.name, name) not in VALUES
+
+
 def _fault(subject: Subject, buffer: Buffer | None, value: cst.BaseExpression, stmt: Op | Copy) -> str:
     number = _number(subject, value, stmt.env)
     types = types_of(subject, buffer) if buffer is not None else frozenset()
+    if buffer is not None and isinstance(value, cst.SimpleString):
+        return f"`{code(value)}` is not a value of `{buffer.name}`: it is a text"
     if number is None or buffer is None or not types:
         return ""
     if any(holds(name, number) or (isinstance(stmt, Op) and is_float(name)) for name in types):
         return ""
-    return f"`{code(value)}` is no value of `{buffer.name}`, which is {min(types)}"
+    return f"`{code(value)}` is not a value of `{buffer.name}`, which is {min(types)}"
 
 
 def _number(subject: Subject, node: cst.BaseExpression, env: Env) -> float | None:

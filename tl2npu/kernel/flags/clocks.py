@@ -90,8 +90,10 @@ class Run:
         self.exact = self.crosses = True
         self.doubtful: set[tuple[str, ...]] = set()
         self.shared = _exchanged(self.kernel)
-        self.known: dict[tuple[int, tuple[int | None, ...]], list[tuple[Touch, Part]]] = {}
-        self.touched: dict[tuple[int, bool], list[Touch]] = {}
+        self.known: dict[tuple[tuple[int, bool], tuple[int | None, ...]], list[tuple[Touch, Part]]] = {}
+        self.touched: dict[tuple[int, bool], tuple[list[Touch], tuple[str, ...], bool]] = {}
+        self.texts: dict[tuple[int, str], str] = {}
+        self.conditions: dict[int, Condition] = {}
 
     def go(self) -> None:
         """Run the cores in turn until none goes on. Raises :class:`GiveUp` where that says nothing."""
@@ -152,7 +154,9 @@ class Run:
     def _branch(
         self, stmt: Branch, side: Side, turn: dict[str, int | None], arms: frozenset[tuple[int, bool, Hashable]]
     ) -> Iterator[tuple[Sync, Hashable]]:
-        holds = _holds(self.terms.condition(stmt.cond.node, stmt.env), turn)
+        if id(stmt) not in self.conditions:
+            self.conditions[id(stmt)] = self.terms.condition(stmt.cond.node, stmt.env)
+        holds = _holds(self.conditions[id(stmt)], turn)
         if holds is not None:
             yield from self._block(stmt.then if holds else stmt.orelse, side, turn, arms)
             return
@@ -251,39 +255,49 @@ class Run:
         self._follow(first + _NUMBER["M"], first + _NUMBER["MTE1"])
 
     def _touches(self, stmt: Stmt, turn: dict[str, int | None], parallel: bool) -> list[tuple[Touch, Part]]:
-        key = id(stmt), tuple(turn.values())
-        if key not in self.known:
-            own = id(stmt), parallel
-            if own not in self.touched:
-                printed = isinstance(stmt, Op) and stmt.op.kind is Kind.DEBUG
-                self.touched[own] = [
-                    touch
-                    for touch in (() if printed else touches_of(stmt, parallel))
-                    if touch.buffer.memory is not Memory.GM or touch.buffer in self.shared
-                ]
-            self.known[key] = [(touch, self._at(touch.part, turn)) for touch in self.touched[own]]
-        return self.known[key]
+        own = id(stmt), parallel
+        if own not in self.touched:
+            self.touched[own] = self._own_touches(stmt, parallel)
+        touches, names, fixed = self.touched[own]
+        numbers = tuple(map(turn.get, names))
+        if not fixed or None in numbers:
+            numbers = tuple(turn.values())
+        found = self.known.get((own, numbers))
+        if found is None:
+            found = self.known[own, numbers] = [(touch, self._at(touch.part, turn)) for touch in touches]
+        return found
+
+    def _own_touches(self, stmt: Stmt, parallel: bool) -> tuple[list[Touch], tuple[str, ...], bool]:
+        """What a statement touches, the names whose numbers say where, and whether these say it in every turn."""
+        printed = isinstance(stmt, Op) and stmt.op.kind is Kind.DEBUG
+        touches = [
+            touch
+            for touch in (() if printed else touches_of(stmt, parallel))
+            if touch.buffer.memory is not Memory.GM or touch.buffer in self.shared
+        ]
+        syms = [sym for touch in touches for pair in touch.part or () for sym in pair if sym is not None]
+        names = frozenset[str]().union(*(sym.names for sym in syms)) - self.numbers.keys()
+        return touches, tuple(sorted(names)), not any(map(_is_loaded, syms))
 
     def _at(self, part: Part, turn: dict[str, int | None]) -> Part:
         """The part with the numbers of the turn; what is loaded or changes on its own is another one in each turn."""
         if part is None:
             return None
-        now = str(tuple(turn.values()))
-        return tuple((self._number(lo, turn, now), None if n is None else self._number(n, turn, now)) for lo, n in part)
+        return tuple((self._number(lo, turn), None if n is None else self._number(n, turn)) for lo, n in part)
 
-    def _number(self, sym: Sym, turn: dict[str, int | None], now: str) -> Sym:
+    def _number(self, sym: Sym, turn: dict[str, int | None]) -> Sym:
         if sym.constant is not None:
             return sym
         known: dict[str, Sym | int] = {}
-        for name in sym.variables():
+        for name in sym.names:
             if name in self.numbers:
                 known[name] = self.numbers[name]
             elif turn.get(name) is not None:
                 known[name] = turn[name] or 0
             elif name in turn or "@" in name:
-                known[name] = var(f"{name} {now}")
+                known[name] = var(f"{name} {tuple(turn.values())}")
         found = sym.substitute(known)
-        if any(isinstance(atom, Load) and atom.head.startswith("load ") for atom in found.atoms()):
+        if _is_loaded(found):
             self.loads += 1
             return var(f"load {self.loads}")
         return found
@@ -368,11 +382,14 @@ class Run:
             self._follow(first, thread)
 
     def _pipe(self, stmt: Sync, name: str) -> str:
-        arg = stmt.args.get(name)
-        text = self.evaluator.static(arg.node, stmt.env) if arg is not None else ""
-        if not isinstance(text, str):
-            raise GiveUp
-        return text.upper().removeprefix("PIPE_")
+        key = id(stmt), name
+        if key not in self.texts:
+            arg = stmt.args.get(name)
+            text = self.evaluator.static(arg.node, stmt.env) if arg is not None else ""
+            if not isinstance(text, str):
+                raise GiveUp
+            self.texts[key] = text.upper().removeprefix("PIPE_")
+        return self.texts[key]
 
     def _event(self, stmt: Sync, name: str, turn: dict[str, int | None]) -> Hashable:
         arg = stmt.args.get(name)
@@ -405,6 +422,11 @@ def _clash(earlier: Seen, seen: Seen) -> bool:
     if earlier.side is not seen.side and seen.touch.buffer.memory is not Memory.GM:
         return False  # each core has a memory of its own
     return earlier.stmt is not seen.stmt and not all(both) and seen.meets(earlier)
+
+
+def _is_loaded(sym: Sym) -> bool:
+    """Whether an element of a buffer is in it."""
+    return any(isinstance(atom, Load) and atom.head.startswith("load ") for atom in sym.atoms())
 
 
 def _names(stmt: Copy) -> set[str]:

@@ -16,6 +16,7 @@ from tl2npu.kernel.comparisons import OPERATORS
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.ranges.bounds import is_size
+from tl2npu.kernel.ranges.numbers import function_of
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Monomial, Opaque, Sym, Var, const, opaque, var
 
 _BOOLEAN = {"And": "and", "Or": "or", "Not": "not"}
@@ -34,27 +35,10 @@ Numbers = dict[str, int]
 
 def value(term: Sym, numbers: Numbers) -> int:
     """The number that a term has; raises :class:`Unknown`, and ZeroDivisionError."""
-    total = 0
-    for monomial, coef in term.terms:
-        product = coef
-        for atom in monomial:
-            product *= _atom(atom, numbers)
-        total += product
-    return total
-
-
-def _atom(atom: Atom, numbers: Numbers) -> int:
-    if isinstance(atom, Var):
-        if atom.name not in numbers:
-            raise Unknown
-        return numbers[atom.name]
-    if isinstance(atom, (Div, Mod)):
-        num, den = value(atom.num, numbers), value(atom.den, numbers)
-        return num // den if isinstance(atom, Div) else num % den
-    args = [value(arg, numbers) for arg in atom.args]
-    if atom.head in OPERATORS:
-        return int(OPERATORS[atom.head](args[0], args[1]))
-    return min(args) if atom.head == "min" else max(args)
+    try:
+        return function_of(term)(numbers)
+    except KeyError:
+        raise Unknown from None
 
 
 def is_known(atom: Atom) -> bool:
@@ -114,9 +98,15 @@ class Terms:
     launch: frozenset[str]
     values: Mapping[str, int] = field(default_factory=dict)
     free: dict[str, Atom] = field(default_factory=dict)
+    made: dict[Sym, Sym | None] = field(default_factory=dict)
 
     def term(self, sym: Sym) -> Sym | None:
         """The expression over loop variables and free integers, None if its value cannot be told."""
+        if sym not in self.made:
+            self.made[sym] = self._made(sym)
+        return self.made[sym]
+
+    def _made(self, sym: Sym) -> Sym | None:
         known = {name: self.values[name] for name in sym.variables() if name in self.values}
         try:
             return self._sum(sym.substitute(known) if known else sym)

@@ -24,7 +24,7 @@ from tl2npu.kernel.ranges.known import Known
 from tl2npu.kernel.ranges.reach import Guard, facts, guarded_parts
 from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, Var, const, opaque, var
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import nodes_of, walk
 
 _CALLS = {"floordiv": "//", "FloorDiv": "//", "floormod": "%", "FloorMod": "%", "ceildiv": "ceildiv", "cdiv": "ceildiv"}
 _SIGNS: dict[type[cst.CSTNode], str] = {
@@ -115,7 +115,7 @@ def _places(stmt: Stmt, evaluator: Evaluator) -> Iterator[tuple[cst.CSTNode, tup
         root = stmt.cond.node
     elif isinstance(stmt.node, (cst.With, cst.For, cst.While, cst.If, cst.FunctionDef)):
         root = None
-    if root is not None and any(type(node) in _DIVIDING for node in walk(root)):
+    if root is not None and any(_parts(node, evaluator) is not None for node in nodes_of(root, *_DIVIDING)):
         yield from (part for part in guarded_parts(evaluator, root) if type(part[0]) in _DIVIDING)
 
 

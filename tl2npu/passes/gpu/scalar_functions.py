@@ -15,6 +15,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.element_types import is_float
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.float_scalars import FloatScalars
 from tl2npu.kernel.model import Let, Loop, Stmt, Store, walk_with_parents
 from tl2npu.kernel.ranges.reach import Reach, chosen_parts, lies_inside
 from tl2npu.passes.gpu.elementwise.functions import MATH, OF_NUMBERS, SYNONYMS
@@ -137,8 +138,8 @@ def _is_function(job: Job, stmt: Let | Store, call: cst.Call) -> bool:
     name = resolved.removeprefix(_LANGUAGE)
     if not resolved.startswith(_LANGUAGE) or SYNONYMS.get(name, name) not in MATH:
         return False
-    loads = job.file.evaluator.loads(call, stmt.env) if name == "abs" else ()
-    return name not in OF_NUMBERS or any(is_float(load.buffer.dtype) for load in loads)
+    floats = FloatScalars(job.kernel, job.file.evaluator, is_float)
+    return name not in OF_NUMBERS or (name == "abs" and floats.holds(call))
 
 
 def _write(job: Job, site: _Site, names: Names) -> bool:

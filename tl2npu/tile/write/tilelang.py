@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Call, Const, Expr, Load, identity
 from tl2npu.tile.ir import (
     AtomicAdd,
@@ -88,6 +88,7 @@ class _Writer:
         taken |= {stmt.name for stmt in kernel.body if isinstance(stmt, Let)}
         self.axes = tuple(name if name not in taken else f"{name}{name}" for name in _AXES)
         self.names = {f"@{number}": name for number, name in enumerate(self.axes)}
+        self.tiles = {tile.name for tile in kernel.tiles}
         self.lines: list[str] = []
         self.chained = chained(kernel)
 
@@ -168,6 +169,8 @@ class _Writer:
                 self.put(depth, f"T.gemm({stmt.a}, {stmt.b}, {stmt.c}{flags})")
             case AtomicAdd():
                 self.put(depth, f"T.atomic_add({self.region(stmt.dst)}, {stmt.src})")
+            case For(body=(If(then=(Move() as move,), orelse=()) as chosen,)) if move.src.buffer in self.tiles:
+                self.masked(stmt, chosen, move, depth)
             case For():
                 loop = f"T.Pipelined({integer(stmt.count)}, num_stages={stmt.stages})"
                 self.put(depth, f"for {stmt.var} in {loop if stmt.stages else f'T.serial({integer(stmt.count)})'}:")
@@ -180,6 +183,25 @@ class _Writer:
                     self.body(stmt.orelse, depth + 1)
             case Let():
                 self.put(depth, f"{stmt.name} = {self.expr(stmt.value)}")
+
+    def masked(self, loop: For, chosen: If, move: Move, depth: int) -> None:
+        """A store of the rows of a tile for which a condition holds."""
+        inner = [extent for extent in move.src.extent if extent is not None]
+        axes = [axis for axis in self.axes[1:] if axis != loop.var][: len(inner)]
+        counts = ", ".join(integer(extent) for extent in (loop.count, *inner))
+        self.put(depth, f"for {', '.join((loop.var, *axes))} in T.Parallel({counts}):")
+        self.put(depth + 1, f"if {truth(chosen.condition, self.names)}:")
+        src, dst = (self.element(side, axes) for side in (move.src, move.dst))
+        self.put(depth + 2, f"{dst} = {src}")
+
+    def element(self, region: Region, axes: Sequence[str]) -> str:
+        """The element of a region at a place, which has an index for each axis that is no point."""
+        names = iter(axes)
+        index = [
+            integer(start) if extent is None else integer(start + var(next(names)))
+            for start, extent in zip(region.start, region.extent, strict=True)
+        ]
+        return f"{region.buffer}[{', '.join(index)}]"
 
     def map(self, stmt: Map, depth: int) -> None:
         shape = self.buffers[stmt.dst].shape

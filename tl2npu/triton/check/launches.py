@@ -18,7 +18,7 @@ from tl2npu.results import Diagnostic
 from tl2npu.triton.check.shapes import Shapes
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import tuning
-from tl2npu.triton.host.source import TritonFile, functions
+from tl2npu.triton.host.source import TritonFile
 from tl2npu.triton.migrate import diagnostic
 from tl2npu.triton.read.ranges import evaluated
 from tl2npu.triton.refused import Refused, Undecided
@@ -53,7 +53,7 @@ def _bindings(file: TritonFile, name: str) -> Iterator[Binding]:
         number, many = 0, 1
         while number < min(many, _MOST):
             try:
-                tuned = tuning(node, file.values, functions(file.tree), file.first, number, path=file.path)
+                tuned = tuning(node, file.scope, number, path=file.path)
                 many = tuned.many
                 yield bind(site, node, file.source, tuned)
             except (Refused, Undecided):

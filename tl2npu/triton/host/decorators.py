@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from tl2npu.source.triton_imports import LAUNCH_CACHES
+from tl2npu.triton.host.configurations import Scope, configurations
 from tl2npu.triton.refused import Refused
-
-_MOST = 64
-"""Configurations of a comprehension that are told apart."""
-
 
 Constant = int | float | bool | str | None
 
@@ -39,9 +35,7 @@ class Tuning:
 
 def tuning(
     kernel: ast.FunctionDef,
-    constants: Mapping[str, ast.expr],
-    functions: Mapping[str, ast.FunctionDef],
-    first: Mapping[str, ast.expr],
+    scope: Scope,
     number: int = 0,
     *,
     path: Callable[[ast.expr], str],
@@ -49,8 +43,8 @@ def tuning(
 ) -> Tuning:
     """What the decorators of a kernel decide. Raises ``Refused``.
 
-    ``functions``: those of the file; ``first``: what the module sets names to before any condition changes that;
-    ``number``: of the configuration that is chosen, from 0; ``path``: what a dotted name means by the imports.
+    ``scope``: what code around the kernel sees; ``number``: of the configuration that is chosen, from 0; ``path``: what
+    a dotted name means by the imports.
     ``given``: the user's values for constants, where the configurations of ``autotune`` are not seen.
     """
     found = Tuning(number=number)
@@ -60,13 +54,13 @@ def tuning(
         name = ast.unparse(func)
         meaning = path(func)
         last = meaning.rpartition(".")[2]
-        if name in functions:
+        if name in scope.functions:
             raise Refused("TL543", node.lineno, f"the decorator `{name}` may change the kernel")
         if last == "jit" or (meaning in LAUNCH_CACHES and isinstance(node, ast.Call)):
             continue
         if last == "autotune" and isinstance(node, ast.Call):
             try:
-                _autotune(node, {**first, **constants}, functions, found)
+                _autotune(node, scope, found)
             except _Unseen as unseen:
                 values = {name: value for name, value in given.items() if name in params}
                 if not values:
@@ -75,60 +69,29 @@ def tuning(
                     ) from None
                 found = replace(found, values=values, many=1, filtered=False, given=True, line=node.lineno)
         elif last == "heuristics" and isinstance(node, ast.Call):
-            _heuristics(node, functions, params, found)
+            _heuristics(node, scope.functions, params, found)
         else:
             raise Refused("TL543", node.lineno, f"the decorator `{name}` may change the kernel")
     return found
 
 
-def _autotune(
-    node: ast.Call, constants: Mapping[str, ast.expr], functions: Mapping[str, ast.FunctionDef], found: Tuning
-) -> None:
+def _autotune(node: ast.Call, scope: Scope, found: Tuning) -> None:
     words = {word.arg: word.value for word in node.keywords}
-    configs = node.args[0] if node.args else words.get("configs")
-    given = configs
-    configs = _unfiltered(configs, constants)
-    found.filtered = configs is not given and not isinstance(given, ast.Name)
-    configs = _returned(configs, functions) or configs
-    items = configs.elts if isinstance(configs, (ast.List, ast.Tuple)) else []
-    calls = [item for item in items if isinstance(item, ast.Call)]
-    if isinstance(configs, ast.ListComp) and isinstance(configs.elt, ast.Call):
-        calls = _turns(configs, constants)
-    hooks = [word for call in (node, *calls[:1]) for word in call.keywords if word.arg in ("pre_hook", "post_hook")]
-    if any(not isinstance(word.value, ast.Constant) and not _only_blocks(word.value, functions) for word in hooks):
+    configs, found.filtered = configurations(node.args[0] if node.args else words.get("configs"), scope)
+    hooks = [word for call in (node, *(item.call for item in configs[:1])) for word in call.keywords]
+    hooks = [word for word in hooks if word.arg in ("pre_hook", "post_hook")]
+    working = (word.value for word in hooks if not isinstance(word.value, ast.Constant))
+    if not all(_only_blocks(hook, scope.functions) for hook in working):
         raise Refused("TL514", node.lineno, "a hook of `autotune` runs before or after the kernel")
-    if not calls or (not calls[0].args and not any(word.arg == "kwargs" for word in calls[0].keywords)):
+    if not configs:
         raise _Unseen("the configurations of `autotune` are not written out")
-    found.many = len(calls)
-    one = calls[found.number]
-    chosen = one.args[0] if one.args else next((w.value for w in one.keywords if w.arg == "kwargs"), None)
-    if isinstance(chosen, ast.Call) and ast.unparse(chosen.func) == "dict" and not chosen.args:
-        chosen = ast.Dict([ast.Constant(w.arg) for w in chosen.keywords], [w.value for w in chosen.keywords])
-    which = "the first" if found.number == 0 else "a"
-    if not isinstance(chosen, ast.Dict):
-        raise _Unseen(f"{which} configuration of `autotune` is no dictionary")
-    for key, value in zip(chosen.keys, chosen.values, strict=True):
-        if not isinstance(key, ast.Constant) or not isinstance(value, ast.Constant):
+    found.many = len(configs)
+    for key, value in configs[found.number].values.items():
+        if not isinstance(key, str) or not isinstance(value, (int, float, str, type(None))):
+            which = "the first" if found.number == 0 else "a"
             raise _Unseen(f"{which} configuration of `autotune` is not written out")
-        found.values[str(key.value)] = value.value  # type: ignore[assignment]
+        found.values[key] = value
     found.line = node.lineno
-
-
-def _unfiltered(node: ast.expr | None, constants: Mapping[str, ast.expr]) -> ast.expr | None:
-    """The configurations behind ``list(filter(keep, configs))`` and ``[c for c in configs if keep(c)]``."""
-    for _ in range(8):
-        match node:
-            case ast.Name() if node.id in constants:
-                node = constants[node.id]
-            case ast.Call(func=ast.Name(id="list" | "tuple"), args=[inner]):
-                node = inner
-            case ast.Call(func=ast.Name(id="filter"), args=[_, inner]):
-                node = inner
-            case ast.ListComp(elt=ast.Name(), generators=[turns]) if ast.unparse(turns.target) == node.elt.id:  # type: ignore[attr-defined]
-                node = turns.iter
-            case _:
-                break
-    return node
 
 
 def _only_blocks(hook: ast.expr, functions: Mapping[str, ast.FunctionDef]) -> bool:
@@ -151,53 +114,6 @@ def _only_blocks(hook: ast.expr, functions: Mapping[str, ast.FunctionDef]) -> bo
             case _:
                 return False
     return function is not None
-
-
-def _returned(
-    node: ast.expr | None, functions: Mapping[str, ast.FunctionDef], seen: tuple[str, ...] = ()
-) -> ast.expr | None:
-    """The first list of configurations that a function of the file returns, of those for several GPUs."""
-    if isinstance(node, (ast.List, ast.Tuple, ast.ListComp)):
-        return node
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.args or node.keywords:
-        return None
-    name = node.func.id
-    if name not in functions or name in seen:
-        return None
-    returns = sorted((n for n in ast.walk(functions[name]) if isinstance(n, ast.Return)), key=lambda n: n.lineno)
-    lists = (_returned(item.value, functions, (*seen, name)) for item in returns)
-    return next((found for found in lists if found is not None), None)
-
-
-def _written_out(node: ast.expr, constants: Mapping[str, ast.expr]) -> list[ast.expr]:
-    """The elements of a list, of the first of two between which the file chooses; none where they are not seen."""
-    for _ in range(8):
-        match node:
-            case ast.Name() if node.id in constants:
-                node = constants[node.id]
-            case ast.IfExp():
-                node = node.body
-    return list(node.elts) if isinstance(node, (ast.List, ast.Tuple)) else []
-
-
-def _turns(comp: ast.ListComp, constants: Mapping[str, ast.expr]) -> list[ast.Call]:
-    """The elements of a comprehension over values that are written out; the first alone if it filters them."""
-    lists = [(part.target, _written_out(part.iter, constants)) for part in comp.generators]
-    names = [target.id for target, found in lists if found and isinstance(target, ast.Name)]
-    values = [found for target, found in lists if found and isinstance(target, ast.Name)]
-    turns = itertools.islice(itertools.product(*values), _MOST)
-    if any(part.ifs for part in comp.generators):
-        turns = itertools.islice(turns, 1)
-
-    class Put(ast.NodeTransformer):
-        def __init__(self, turn: tuple[ast.expr, ...]) -> None:
-            self.turn = dict(zip(names, turn, strict=True))
-
-        def visit_Name(self, node: ast.Name) -> ast.expr:
-            return self.turn.get(node.id, node)
-
-    found = [Put(turn).visit(ast.parse(ast.unparse(comp.elt), mode="eval").body) for turn in turns]
-    return [call for call in found if isinstance(call, ast.Call)]
 
 
 def _heuristics(

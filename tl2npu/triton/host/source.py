@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from tl2npu.across.symbols import Constant, Definition, External, Function, Symb
 from tl2npu.dialects.triton.tle import HINTS, RANGES, tle_name
 from tl2npu.source.benchmark import model_of
 from tl2npu.source.triton_imports import REEXPORTS, triton_name
+from tl2npu.triton.host.configurations import Scope
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
@@ -107,8 +108,8 @@ _MODULES = ("triton", "math", "torch", "numpy", *{name.split(".")[0] for name in
 class TritonFile:
     """A parsed file. ``jitted``: its ``triton.jit`` functions; ``kernels``: those launched or reading program ids;
     ``hints``: by kernel, the lines and texts of hints that are left out; ``twice``: names of more than one function;
-    ``chosen``: ``if`` statements in place of launches of one of two kernels. ``made``: by kernel, the statement that
-    makes it one, where that is no decorator.
+    ``chosen``: ``if`` statements in place of launches of one of two kernels. ``made``: by kernel, the statements that
+    make it one, where these are no decorators. ``scope``: what the code around kernels sees.
     """
 
     tree: ast.Module
@@ -120,7 +121,8 @@ class TritonFile:
     hints: dict[str, list[tuple[int, str]]]
     twice: frozenset[str] = frozenset()
     chosen: tuple[ast.If, ...] = ()
-    made: Mapping[str, ast.Assign] = field(default_factory=dict)
+    made: Mapping[str, tuple[ast.Assign, ...]] = field(default_factory=dict)
+    scope: Scope = field(default_factory=lambda: Scope({}, {}))
 
     @property
     def unread(self) -> list[ast.FunctionDef]:
@@ -147,15 +149,6 @@ class TritonFile:
         if first in self.rebound:
             return text
         return triton_name(f"{self.source.aliases.get(first, first)}.{rest}".rstrip("."))
-
-    @property
-    def first(self) -> dict[str, ast.expr]:
-        """What the module sets each name to at first, where that is under no condition."""
-        found: dict[str, ast.expr] = {}
-        for stmt in self.tree.body:
-            if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
-                found.setdefault(stmt.targets[0].id, stmt.value)
-        return found
 
     def under(self, site: LaunchSite, assumed: Mapping[str, bool]) -> LaunchSite | None:
         """A launch as it is where conditions of its function hold or do not; None where it is not made then."""
@@ -199,7 +192,28 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     source = Source(known, dict(_constants(values)), aliases)
     if path is not None and symbols is not None and jitted:
         source = _with_imports(source, path, symbols, {})
-    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice, chosen, made)
+    scope = _scope(tree, values, path, symbols)
+    return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice, chosen, made, scope)
+
+
+def _scope(tree: ast.Module, values: Mapping[str, ast.expr], path: Path | None, symbols: Symbols | None) -> Scope:
+    """What code of a module sees, with what the module sets names to before any condition changes that."""
+    first: dict[str, ast.expr] = {}
+    for stmt in tree.body:
+        if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
+            first.setdefault(stmt.targets[0].id, stmt.value)
+
+    @cache
+    def elsewhere(name: str) -> tuple[ast.FunctionDef | ast.expr, Scope] | None:
+        found = symbols.defined(path, name) if path is not None and symbols is not None else None
+        if isinstance(found, Constant):
+            return ast.parse(repr(found.value), mode="eval").body, Scope({}, {})
+        if not isinstance(found, Function) or found.module.path == path:
+            return None
+        other = ast.parse(found.module.text)
+        return found.node, _scope(other, dict(_set_once(other)), found.module.path, symbols)
+
+    return Scope({**first, **values}, functions(tree), elsewhere)
 
 
 def _with_imports(source: Source, path: Path, symbols: Symbols, read: dict[Path, Source | None]) -> Source:

@@ -73,8 +73,8 @@ class Wrapping:
     layers: tuple[ast.expr, ...]
 
 
-def as_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> dict[str, ast.Assign]:
-    """Put what is wrapped around functions into their decorators; by the function, the statement that did it.
+def as_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> dict[str, tuple[ast.Assign, ...]]:
+    """Put what is wrapped around functions into their decorators; by the function, the statements that did it.
 
     Changes the tree, from which these statements go; the function's own name takes the place of that of the kernel.
     Only for functions of the module that nothing else uses by a name that is not the kernel's.
@@ -84,16 +84,20 @@ def as_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> dict[str, ast
     functions = {node.name: node for node in top if times[node.name] == 1}
     used = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
     stored = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load))
-    found = [wrapping for stmt in tree.body if (wrapping := _wrapping(stmt, functions, aliases)) is not None]
-    made: dict[str, ast.Assign] = {}
+    made: dict[str, tuple[ast.Assign, ...]] = {}
     names: dict[str, str] = {}
-    for item in found:
-        name = item.function.name
-        own = item.name == name or (used[name] == 1 and item.name not in functions)
-        if own and stored[item.name] == 1 and item.stmt.lineno > item.function.lineno:
-            item.function.decorator_list[:0] = item.layers
-            tree.body.remove(item.stmt)
-            made[name], names[item.name] = item.stmt, name
+    ways: dict[str, list[Wrapping]] = {}
+    for stmt in tree.body:
+        if (item := _wrapping(stmt, functions, aliases, ways)) is not None:
+            ways.setdefault(item.name, []).append(item)
+    for kernel, items in ways.items():
+        name, first = items[0].function.name, items[0].stmt
+        own = kernel == name or (used[name] == 1 and kernel not in functions)
+        if own and stored[kernel] == len(items) and first.lineno > items[0].function.lineno:
+            for item in items:
+                item.function.decorator_list[:0] = item.layers
+                tree.body.remove(item.stmt)
+            made[name], names[kernel] = tuple(item.stmt for item in items), name
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             node.id = names.get(node.id, node.id)
@@ -101,9 +105,13 @@ def as_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> dict[str, ast
 
 
 def _wrapping(
-    stmt: ast.stmt, functions: Mapping[str, ast.FunctionDef], aliases: Mapping[str, str]
+    stmt: ast.stmt,
+    functions: Mapping[str, ast.FunctionDef],
+    aliases: Mapping[str, str],
+    before: Mapping[str, list[Wrapping]],
 ) -> Wrapping | None:
-    """``k = one(two(three)(k))``, where one of the layers, or a decorator of ``k``, is ``triton.jit``."""
+    """``k = one(two(three)(k))``, where one of the layers, one of those ``before``, or a decorator of ``k``, is
+    ``triton.jit``."""
     target = stmt.targets[0] if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 else None
     if not isinstance(stmt, ast.Assign) or not isinstance(target, ast.Name):
         return None
@@ -114,8 +122,12 @@ def _wrapping(
         more = len(inner.args) > 1 or inner.keywords
         layers.append(ast.copy_location(options, inner) if more else inner.func)
         inner = inner.args[0]
-    function = functions.get(inner.id) if isinstance(inner, ast.Name) else None
-    if function is None or not any(is_jit(node, aliases) for node in (*layers, *function.decorator_list)):
+    again = before.get(inner.id, ()) if isinstance(inner, ast.Name) and inner.id == target.id else ()
+    function = again[0].function if again else functions.get(inner.id) if isinstance(inner, ast.Name) else None
+    if function is None:
+        return None
+    known = (*layers, *(layer for item in again for layer in item.layers), *function.decorator_list)
+    if not any(is_jit(node, aliases) for node in known):
         return None
     return Wrapping(function, target.id, stmt, tuple(layers)) if layers else None
 

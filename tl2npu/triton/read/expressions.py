@@ -180,8 +180,8 @@ class Expressions:
         for a place where Triton takes no floats."""
         spec = self.state.spec
         tiles = [tile for tile in map(build.tile, values) if tile is not None and build.is_float(tile.dtype)]
-        found = {self.state.loaded.get(load.buffer, load.buffer) for tile in tiles for load in loads(tile.expr)}
-        found = {name for name in found & set(spec.assumed) if spec.tensors[name].dtype == "float32"}
+        found = {name for tile in tiles for name in self.state.tensors(tile.expr) & set(spec.assumed)}
+        found = {name for name in found if spec.tensors[name].dtype == "float32"}
         spec.tensors.update({name: Tensor(spec.tensors[name].shape, "int32") for name in found})
         if found:
             raise Again

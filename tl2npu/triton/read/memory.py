@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, substituted
-from tl2npu.tile.ir import AtomicAdd, If, Let, Map, Move, Region, Stmt
+from tl2npu.tile.ir import AtomicAdd, For, If, Let, Map, Move, Region, Stmt
 from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read.build import broadcast, cast, is_float, operation, truth_as_byte, truth_of_byte
 from tl2npu.triton.read.masks import positive
@@ -41,7 +41,7 @@ def load(
         return operation("ne", [single, 0], state.line) if truth else single
     shape = tuple(pointer.shape[number] for number in placed.order)
     buffer = into if into is not None else state.target(node, "in", shape, dtype)
-    state.loaded[buffer] = pointer.param
+    state.loaded[buffer] = frozenset({pointer.param})
     empty = 0.0 if dtype.startswith(("float", "bfloat")) else 0
     beyond = operation(
         "add", [int(other or 0) if isinstance(other, bool) or other is None else other, empty], state.line
@@ -124,10 +124,13 @@ def store(
     if free:
         raise state.refuse("TL520", "several elements of the tile are stored to one address")
     part, scalar = _part(state, pointer.shape, placed.rest)
-    if any(axis_of(name) is not None for condition in scalar for name in names(condition)):
-        if not state.spec.parts:
-            state.spec.parts = True
-            raise Again
+    by_place = [condition for condition in scalar if any(axis_of(name) is not None for name in names(condition))]
+    masked = {number for condition in by_place for name in names(condition) if (number := axis_of(name)) is not None}
+    if masked and not state.spec.parts:
+        state.spec.parts = True
+        raise Again
+    by_data = all(state.ranges.of_data(names(condition)) for condition in by_place)
+    if masked and (atomic or not by_data or masked != set(placed.order[:1])):
         raise state.refuse("TL522", "the store's mask does not end where the tensor ends")
     known = not any(name.startswith("$") for name in pointer.offset.names)  # where it lies
     view = state.spec.views.get(pointer.param, ()) if known else ()
@@ -152,12 +155,26 @@ def store(
     placed = replace(placed, shape=part)
     whole = _start(source, tuple(part[number] for number in placed.order))
     stmt: Stmt = AtomicAdd(source, placed.region, state.origin) if atomic else Move(whole, placed.region, state.origin)
+    row = var(state.fresh("row")) if masked else None
+    if row is not None:
+        one, other = _row(whole, 0, row), _row(placed.region, placed.axes.index(placed.order[0]), row)
+        stmt = Move(one, other, state.origin)
+        scalar = tuple(substituted(condition, {f"@{placed.order[0]}": row}) for condition in scalar)
     if scalar:
         condition = scalar[0]
         for more in scalar[1:]:
             condition = Call("and", (condition, more), "bool")
         stmt = If(condition, (stmt,), (), state.origin)
+    if row is not None:
+        stmt = For(str(row), part[placed.order[0]], (stmt,), 0, state.origin)
     state.emit(stmt)
+
+
+def _row(region: Region, place: int, row: Sym) -> Region:
+    """One row of a region along an axis."""
+    start, extent = list(region.start), list(region.extent)
+    start[place], extent[place] = start[place] + row, None
+    return Region(region.buffer, tuple(start), tuple(extent))
 
 
 def _flat(order: tuple[int, ...], rank: int) -> dict[str, Sym | int]:

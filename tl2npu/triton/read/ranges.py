@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +102,11 @@ class Ranges:
     narrow: set[Sym] = field(default_factory=set)
     _granted: int | None = None
     _used: set[str] = field(default_factory=set)
+
+    def of_data(self, names: Collection[str]) -> bool:
+        """True for integers that are computed from loaded ones."""
+        made = (self.lets[name].names for name in names if name in self.lets)
+        return not self.unknown.isdisjoint(names) or any(map(self.of_data, made))
 
     def at_least_zero(self, value: Sym) -> bool:
         """True if the integer is shown to be 0 or more, by what the host can check of its numbers."""

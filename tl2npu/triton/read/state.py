@@ -56,8 +56,8 @@ class State:
     """Tiles that are 0 wherever one of these conditions does not hold."""
     sizes: dict[str, float] = field(default_factory=dict)
     """The size that no integer in a buffer exceeds."""
-    loaded: dict[str, str] = field(default_factory=dict)
-    """The tensor of which a buffer holds a part since it was loaded."""
+    loaded: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The tensors of which a buffer holds parts, or what is computed from them, element by element."""
     fixed: set[str] = field(default_factory=set)
     """Buffers that no name may take for its own: an extension refers to them."""
 
@@ -103,8 +103,15 @@ class State:
             gone = writes(stmt)
             self.zeros = {tile: parts for tile, parts in self.zeros.items() if tile.buffer not in gone}
             self.sizes = {name: value for name, value in self.sizes.items() if name not in gone}
+        if isinstance(stmt, Map):
+            self.loaded[stmt.dst] = self.tensors(stmt.value)
         if isinstance(stmt, Map) and size < math.inf:
             self.sizes[stmt.dst] = size
+
+    def tensors(self, value: Expr) -> frozenset[str]:
+        """The tensors of which an expression is computed element by element."""
+        found = (self.loaded.get(load.buffer, frozenset({load.buffer})) for load in loads(value))
+        return frozenset[str]().union(*found)
 
     @contextmanager
     def body(self) -> Iterator[list[Stmt]]:

@@ -403,8 +403,8 @@ class _Fit:
             return exact
         if ranges.less(index, extent):
             return []
-        if any(ranges.at_least_zero(extent - end) for end in self.ends(index)):
-            return []
+        if any(ranges.at_least_zero(extent - end) or ranges.of_data(end.names) for end in self.ends(index)):
+            return []  # a length that is loaded is none of other rows
         masked = [c for c in self.conditions if number is not None and f"@{number}" in names(c)]
         if self.reads and number is not None and not masked:
             self.beyond += [(number, index.substitute({f"@{number}": 0}), extent)] if place else []

@@ -46,7 +46,8 @@ class Halves:
     def leaves_integers(self, value: Expr) -> bool:
         """Whether a float among the numbers, or a quotient, makes a GPU compute an expression of integers as floats."""
         if value.kind == "number":
-            return is_float(parsed(value.text), self.floats)
+            node = parsed(value.text)
+            return is_float(node, self.floats) or (value.dynamic and self.reading.floats.holds(node))
         if value.kind in ("cast", "compare", "logic"):
             return False
         is_quotient = value.kind == "binary" and value.name == "/"

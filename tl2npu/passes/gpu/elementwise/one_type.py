@@ -96,7 +96,7 @@ class OneType(Work):
             found = with_args(expr, self.unified(arg, "float32"))
             return found if dtype == expr.dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
         inner = element_types.promoted(arg.dtype, "")
-        whole = element_types.is_integer(expr.dtype) and not element_types.is_float(inner)
+        whole = element_types.is_integer(expr.dtype) and (not inner or element_types.is_integer(inner))
         if whole and self.halves.leaves_integers(arg):
             found = with_args(expr, replace(self.unified(arg, "float32"), dtype="float32"))
             return found if dtype == expr.dtype else cast(dtype, self.temporaries.dtype_text(dtype), found)
@@ -119,6 +119,8 @@ class OneType(Work):
             dtype = element_types.promoted(expr.args[0].dtype, expr.args[1].dtype)
             dtype = element_types.computed(dtype, dtype) if dtype else ""
             if self.is_half(dtype) and not all(map(self.halves.is_compared, expr.args)):
+                dtype = "float32"
+            if element_types.is_integer(dtype) and any(map(self.halves.leaves_integers, expr.args)):
                 dtype = "float32"
             return with_args(expr, *(self.unified(arg, dtype) if dtype else arg for arg in expr.args))
         if expr.kind == "logic":

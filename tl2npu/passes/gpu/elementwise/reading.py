@@ -11,6 +11,7 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.float_scalars import FloatScalars
 from tl2npu.kernel.memory import alignment
 from tl2npu.kernel.model import Let, Loop, Memory, Operand
 from tl2npu.kernel.ranges.bounds import Bounds
@@ -88,6 +89,7 @@ class Reading:
             whole = self.is_integer_number(stmt.value.node, stmt.env)
             (self._integers if whole else others).add(stmt.name)
         self._integers -= others
+        self.floats = FloatScalars(job.kernel, self.evaluator, lambda dtype: element_types.is_float(self.typed(dtype)))
         self._floats: dict[str, str] = {}
         for stmt in lets:
             dtype = self.float_type(code(stmt.value.node)) if not self.is_whole(stmt.value.node) else ""
@@ -403,7 +405,8 @@ class Reading:
         if short in functions.KINDS and len(args) == 1 and self.is_float(args[0].dtype):
             return _kind_of_number(short, args[0])
         everything_stays = all(arg.is_number for arg in args)
-        if everything_stays and short not in functions.MATH - functions.OF_NUMBERS:
+        is_tirs = short == "abs" and any(arg.dynamic for arg in args) and self.floats.holds(node)
+        if everything_stays and not is_tirs and short not in functions.MATH - functions.OF_NUMBERS:
             return self._leaf(node, env)
         if short in functions.SIGNS and len(args) >= 2:
             found = binary(functions.SIGNS[short], args[0], args[1])

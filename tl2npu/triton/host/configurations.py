@@ -1,0 +1,329 @@
+"""The configurations of ``triton.autotune``, as the code of a module makes them: lists, comprehensions, functions.
+
+Triton itself takes whichever is fastest, so any is right. What depends on the machine, or on code that is not read, is
+left open: of a condition the first branch that gives a list is taken, of a filter the first configuration.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+_MOST = 64
+"""Configurations that are told apart."""
+_STEPS = 20_000
+_DEPTH = 12
+
+
+class _Unseen:
+    """What stands elsewhere, or depends on the machine."""
+
+
+UNSEEN = _Unseen()
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A call of ``triton.Config``, and the value of each parameter, which may be unseen."""
+
+    call: ast.Call
+    values: Mapping[object, object]
+    options: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A module. ``elsewhere``: what a name that it imports from another module of the repository is: a function, with
+    its module, or a value; None for others."""
+
+    values: Mapping[str, ast.expr]
+    functions: Mapping[str, ast.FunctionDef]
+    elsewhere: Callable[[str], tuple[ast.FunctionDef | ast.expr, Scope] | None] = lambda name: None
+
+
+class _Returned(Exception):
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+class _TooLong(Exception):
+    pass
+
+
+_BINARY: Mapping[type[ast.operator], Callable[[object, object], object]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: lambda one, other: one**other if abs(other) < 64 else UNSEEN,  # type: ignore[operator, arg-type]
+    ast.LShift: lambda one, other: one << other if other < 64 else UNSEEN,  # type: ignore[operator]
+    ast.RShift: operator.rshift,
+}
+_COMPARED: Mapping[type[ast.cmpop], Callable[[object, object], object]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.In: lambda one, other: one in other,  # type: ignore[operator]
+    ast.NotIn: lambda one, other: one not in other,  # type: ignore[operator]
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+}
+_FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    "range": lambda *args: list(range(*args)[: _MOST * _MOST]),
+    "list": lambda *args: list(*args),
+    "tuple": lambda *args: list(*args),
+    "min": min,
+    "max": max,
+    "len": len,
+    "int": int,
+    "product": lambda *args: list(itertools.islice(itertools.product(*args), _MOST * _MOST)),
+    "zip": lambda *args: list(zip(*args, strict=False)),
+}
+
+
+def configurations(node: ast.expr | None, scope: Scope) -> tuple[list[Configuration], bool]:
+    """The configurations that an expression of a module gives; True if more than these may be, as a filter is unseen.
+
+    Empty where they are not seen.
+    """
+    reader = _Reader()
+    try:
+        found = reader.eval(node, {}, scope) if node is not None else UNSEEN
+    except (_TooLong, RecursionError):
+        return [], False
+    items = [item for item in found if isinstance(item, Configuration)] if isinstance(found, (list, tuple)) else []
+    return (items[:1], True) if reader.doubtful else (items[:_MOST], False)
+
+
+Env = dict[str, object]
+
+
+@dataclass
+class _Reader:
+    """``doubtful``: a filter cannot be decided."""
+
+    doubtful: bool = False
+    steps: int = 0
+    depth: int = 0
+    open: set[tuple[int, str]] = field(default_factory=set)
+
+    def eval(self, node: ast.expr, env: Env, scope: Scope) -> object:
+        self.steps += 1
+        if self.steps > _STEPS:
+            raise _TooLong
+        try:
+            return self._eval(node, env, scope)
+        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
+            return UNSEEN
+
+    def _eval(self, node: ast.expr, env: Env, scope: Scope) -> object:
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name():
+                return self.name(node.id, env, scope)
+            case ast.List() | ast.Tuple():
+                return self.items(node.elts, env, scope)
+            case ast.Dict():
+                return self.table(node, env, scope)
+            case ast.IfExp():
+                test = self.eval(node.test, env, scope)
+                return self.eval(node.body if test is UNSEEN or test else node.orelse, env, scope)
+            case ast.BoolOp():
+                return self.logic(node, env, scope)
+            case ast.UnaryOp(op=ast.Not()):
+                value = self.eval(node.operand, env, scope)
+                return value if value is UNSEEN else not value
+            case ast.UnaryOp(op=ast.USub()):
+                return -self.eval(node.operand, env, scope)  # type: ignore[operator]
+            case ast.BinOp():
+                one, other = self.eval(node.left, env, scope), self.eval(node.right, env, scope)
+                if UNSEEN in (one, other):
+                    return next((part for part in (one, other) if isinstance(part, list)), UNSEEN)
+                return _BINARY[type(node.op)](one, other)
+            case ast.Compare(ops=[op], comparators=[right]):
+                one, other = self.eval(node.left, env, scope), self.eval(right, env, scope)
+                return UNSEEN if UNSEEN in (one, other) else _COMPARED[type(op)](one, other)
+            case ast.ListComp() | ast.GeneratorExp():
+                return [self.eval(node.elt, inner, scope) for inner in self.turns(node.generators, env, scope)]
+            case ast.Subscript():
+                return self.eval(node.value, env, scope)[self.eval(node.slice, env, scope)]  # type: ignore[index]
+            case ast.Attribute():
+                of = self.eval(node.value, env, scope)
+                if isinstance(of, Configuration):
+                    return of.values if node.attr == "kwargs" else of.options.get(node.attr, UNSEEN)
+                return UNSEEN
+            case ast.Call():
+                return self.call(node, env, scope)
+        return UNSEEN
+
+    def name(self, name: str, env: Env, scope: Scope) -> object:
+        if name in env:
+            return env[name]
+        key = id(scope.functions), name
+        if key in self.open:
+            return UNSEEN
+        self.open.add(key)
+        try:
+            if name in scope.values:
+                return self.eval(scope.values[name], {}, scope)
+            found = scope.elsewhere(name)
+            return self.eval(found[0], {}, found[1]) if found and isinstance(found[0], ast.expr) else UNSEEN
+        finally:
+            self.open.discard(key)
+
+    def items(self, parts: Sequence[ast.expr], env: Env, scope: Scope) -> list[object]:
+        found: list[object] = []
+        for part in parts:
+            if isinstance(part, ast.Starred):
+                more = self.eval(part.value, env, scope)
+                found += more if isinstance(more, list) else [UNSEEN]
+            else:
+                found.append(self.eval(part, env, scope))
+        return found
+
+    def table(self, node: ast.Dict, env: Env, scope: Scope) -> object:
+        found: dict[object, object] = {}
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                found.update(self.eval(value, env, scope))  # type: ignore[call-overload]
+            else:
+                found[self.eval(key, env, scope)] = self.eval(value, env, scope)
+        return found
+
+    def logic(self, node: ast.BoolOp, env: Env, scope: Scope) -> object:
+        values = [self.eval(part, env, scope) for part in node.values]
+        known = [bool(value) for value in values if value is not UNSEEN]
+        stops = isinstance(node.op, ast.Or)
+        if stops in known:
+            return stops
+        return UNSEEN if len(known) < len(values) else not stops
+
+    def turns(self, parts: Sequence[ast.comprehension], env: Env, scope: Scope) -> Iterator[Env]:
+        """What each turn of a comprehension sets."""
+        if not parts:
+            yield env
+            return
+        for inner in self.over(parts[0].target, self.eval(parts[0].iter, env, scope), env):
+            if self.kept([self.eval(test, inner, scope) for test in parts[0].ifs]):
+                yield from self.turns(parts[1:], inner, scope)
+
+    def over(self, target: ast.expr, values: object, env: Env) -> Iterator[Env]:
+        """A turn for each of the values; one if they are not seen."""
+        for value in values if isinstance(values, (list, tuple)) else [UNSEEN]:
+            inner = dict(env)
+            self.bind(target, value, inner)
+            yield inner
+
+    def kept(self, tests: Sequence[object]) -> bool:
+        """Whether something passes a filter, which it does for all that is known if the filter is unseen."""
+        self.doubtful |= UNSEEN in tests
+        return all(test is UNSEEN or bool(test) for test in tests)
+
+    def bind(self, target: ast.expr, value: object, env: Env) -> None:
+        if isinstance(target, ast.Name):
+            env[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            many = isinstance(value, (list, tuple)) and len(value) == len(target.elts)
+            for item, part in zip(target.elts, value if many else [UNSEEN] * len(target.elts), strict=True):  # type: ignore[call-overload]
+                self.bind(item, part, env)
+
+    def call(self, node: ast.Call, env: Env, scope: Scope) -> object:
+        name = ast.unparse(node.func)
+        last = name.rpartition(".")[2]
+        if any(word.arg is None for word in node.keywords):
+            return UNSEEN
+        words = {str(word.arg): self.eval(word.value, env, scope) for word in node.keywords}
+        if last == "Config":
+            values = self.eval(node.args[0], env, scope) if node.args else words.pop("kwargs", {})
+            return Configuration(node, values, words) if isinstance(values, dict) else UNSEEN
+        if name == "dict" and not node.args:
+            return words
+        if name == "filter" and len(node.args) == 2:
+            items = self.eval(node.args[1], env, scope)
+            test = node.args[0]
+            return [item for item in items if self.kept([self.applied(test, [item], {}, env, scope)])]  # type: ignore[attr-defined]
+        args = self.items(node.args, env, scope)
+        if last in _FUNCTIONS and name in (last, f"itertools.{last}") and last not in scope.functions:
+            return UNSEEN if UNSEEN in args or words else _FUNCTIONS[last](*args)
+        return self.applied(node.func, args, words, env, scope)
+
+    def applied(
+        self, func: ast.expr, args: Sequence[object], words: Mapping[str, object], env: Env, scope: Scope
+    ) -> object:
+        """What a function of the repository returns."""
+        function: ast.FunctionDef | ast.Lambda | None = func if isinstance(func, ast.Lambda) else None
+        if isinstance(func, ast.Name) and func.id not in env:
+            function = scope.functions.get(func.id)
+            found = scope.elsewhere(func.id) if function is None else None
+            if found is not None and isinstance(found[0], ast.FunctionDef):
+                function, scope = found
+        if function is None or self.depth == _DEPTH or function.args.vararg or function.args.kwarg:
+            return UNSEEN
+        params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+        defaults = dict(zip(reversed(params), reversed(function.args.defaults), strict=False))
+        inner: Env = {name: self.eval(value, {}, scope) for name, value in defaults.items()}
+        inner |= dict(zip(params, args, strict=False)) | words
+        every = (*params, *(arg.arg for arg in function.args.kwonlyargs))
+        inner = {**dict.fromkeys(every, UNSEEN), **inner}
+        self.depth += 1
+        try:
+            if isinstance(function, ast.Lambda):
+                return self.eval(function.body, inner, scope)
+            self.run(function.body, inner, scope)
+        except _Returned as returned:
+            return returned.value
+        finally:
+            self.depth -= 1
+        return None
+
+    def run(self, body: Sequence[ast.stmt], env: Env, scope: Scope) -> None:
+        """Execute statements. Raises ``_Returned``."""
+        for stmt in body:
+            self.steps += 1
+            match stmt:
+                case ast.Assign():
+                    value = self.eval(stmt.value, env, scope)
+                    for target in stmt.targets:
+                        self.bind(target, value, env)
+                case ast.AnnAssign() if stmt.value is not None:
+                    self.bind(stmt.target, self.eval(stmt.value, env, scope), env)
+                case ast.AugAssign(target=ast.Name()):
+                    sides = ast.BinOp(ast.Name(stmt.target.id, ast.Load()), stmt.op, stmt.value)  # type: ignore[union-attr]
+                    self.bind(stmt.target, self.eval(sides, env, scope), env)
+                case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr), args=[more])):
+                    added = self.eval(more, env, scope)
+                    if attr == "append" and isinstance(env.get(name), list):
+                        env[name] = [*env[name], added]  # type: ignore[misc]
+                    elif attr == "extend" and isinstance(env.get(name), list):
+                        env[name] = [*env[name], *(added if isinstance(added, list) else [])]  # type: ignore[misc]
+                case ast.For():
+                    for inner in self.over(stmt.target, self.eval(stmt.iter, env, scope), {}):
+                        env.update(inner)
+                        self.run(stmt.body, env, scope)
+                case ast.If():
+                    self.branch(stmt, env, scope)
+                case ast.Return():
+                    raise _Returned(self.eval(stmt.value, env, scope) if stmt.value is not None else None)
+                case ast.Try() | ast.With():
+                    self.run(stmt.body, env, scope)
+
+    def branch(self, stmt: ast.If, env: Env, scope: Scope) -> None:
+        test = self.eval(stmt.test, env, scope)
+        if test is not UNSEEN:
+            self.run(stmt.body if test else stmt.orelse, env, scope)
+            return
+        try:
+            self.run(stmt.body, env, scope)
+        except _Returned as returned:
+            if not isinstance(returned.value, list):
+                self.run(stmt.orelse, env, scope)
+            else:
+                raise
