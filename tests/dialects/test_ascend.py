@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.each import each
 from tl2npu.dialects.ascend import ALIASES, FILES, OPERATORS, lookup
 from tl2npu.dialects.ascend.document import signature
 from tl2npu.dialects.catalogue import DEVELOPER, EXPERT, Core, Kind, Operator, Role
@@ -87,7 +88,7 @@ max                       scalar      none         a, b
 """
 
 
-@pytest.mark.parametrize("line", SAMPLES.replace("\\\n", "").strip().splitlines())
+@each(SAMPLES.replace("\\\n", "").strip().splitlines(), str)
 def test_hand_checked(line: str) -> None:
     name, kind, core, arguments = line[:26].strip(), line[26:38].strip(), line[38:51].strip(), line[51:].strip()
     row = OPERATORS[name]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-import pytest
-
+from tests.each import each
 from tl2npu.dialects.catalogue import Core, Kind, Role
 from tl2npu.dialects.gpu import FILES, OPERATORS
 from tl2npu.dialects.gpu.build import GPU_MODE
@@ -36,7 +35,7 @@ OLDER = {"gemm_v1", "gemm_v2"}
 """Names of versions before a35008a4, for scripts that still have them."""
 
 
-@pytest.mark.parametrize("line", SAMPLES.strip().splitlines(), ids=lambda line: line.split()[0])
+@each(SAMPLES.strip().splitlines(), lambda line: line.split()[0])
 def test_rows_as_a_person_reads_them(line: str) -> None:
     name, kind, *expected = line.split()
     row = OPERATORS[name]
@@ -68,7 +67,7 @@ def test_the_simulator_knows_no_other_gpu_names() -> None:
     assert set(gpu_refused.REFUSED) - set(OPERATORS) == set()
 
 
-@pytest.mark.parametrize("name", sorted(registry.names(True) & set(OPERATORS)))
+@each(sorted(registry.names(True) & set(OPERATORS)), str)
 def test_meanings_take_the_parameters_of_the_catalogue(name: str) -> None:
     """By name and in order, so that a positional argument is never taken for another one."""
     found = registry.meaning(name, gpu=True)
