@@ -19,9 +19,9 @@ from tl2npu.simulator.standin.jit import JITKernel
 from tl2npu.verified import Comparison, Fault, Metrics
 from tl2npu.verify import layouts
 from tl2npu.verify.compare import Difference, difference, has_one_scale, largest, of_terms
-from tl2npu.verify.golden import term_sizes
 from tl2npu.verify.drawing import SIZES
 from tl2npu.verify.further import judged
+from tl2npu.verify.golden import term_sizes
 from tl2npu.verify.launching import CannotBuild, allocate, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.matching import Match, Unmatched, match
