@@ -119,7 +119,7 @@ def f(x: torch.Tensor):
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "float16", "int32"])
 def test_a_tail_that_no_load_fills_keeps_its_mask(dtype: str) -> None:
-    """The second of two tiles has 16 columns. A load pads these to 32 bytes, and leaves what the first one had behind."""
+    """The second of two tiles has 16 columns, is padded to 32 bytes, and keeps what the first one had behind these."""
     text = to_tilelang(COUNTED.replace("TYPE", dtype)).text or ""
     x = np.random.default_rng(0).integers(1, 100, (6, 80)).astype(dtype)
     names = {"M": 6, "N": 80, "BLOCK": 64}
