@@ -96,3 +96,15 @@ def test_lines_beside_a_kernel(line: str, stays: bool) -> None:
     job.apply(edits)
     assert (job.kernel is before) is stays
     assert told(job) == told(job_of(job.module.code))
+
+
+def test_lines_in_a_macro_are_read() -> None:
+    macro = "    @T.macro\n    def twice(A, B):\n        T.copy(A, B)\n        T.copy(A, B)\n\n    @T.prim_func\n"
+    call = "twice(A[bx * size], B[bx * size])"
+    job = job_of(TEXT.replace("    @T.prim_func\n", macro).replace("T.copy(A[bx * size], B[bx * size])", call))
+    before, edits = job.kernel, Edits(job.file.index)
+    first = next(line for line in walk(job.module) if isinstance(line, cst.FunctionDef) and line.name.value == "twice")
+    edits.replace_many(first.body.body[0], [first.body.body[0], cst.parse_statement("x = 1")])
+    job.apply(edits)
+    assert job.kernel is not before
+    assert len([*job.kernel.walk()]) == len([*before.walk()]) + 1

@@ -187,12 +187,15 @@ class Job:
     def _is_beside(self, edits: Edits) -> bool:
         """Whether the kernel reads as before: decorators change, or lines come that give new names."""
         index, said = self.file.index, frozenset[str]()
+        around = [None, *index.ancestors(self.located.node)]
         for old, new in edits.replacements:
             if any(type(above) is cst.Decorator for above in index.ancestors(old)):
                 continue
             come = [line for line in new if not _is_only_moved(old, line)]
             if len(come) == len(new) and not edits.keeps(old):
                 return False
+            if index.enclosing(old, cst.FunctionDef) not in around:
+                return False  # in a macro
             if any(type(line) is not cst.SimpleStatementLine for line in come):
                 return False
             if any(type(part) is not cst.Assign for line in come for part in walk(line) if _IS_SMALL[type(part)]):
