@@ -128,5 +128,6 @@ def _check_kernel(
     found = []
     for item in check_as_it_stands(subject):
         said = diagnostic(original, item.code, item.node, item.message, located.key[0], item.severity)
-        found.append(replace(said, help=item.advice(said.help)))
+        can_write = job.kernel.launch.threads is not None  # whether others migrate at all is not known here
+        found.append(replace(said, help=item.advice(said.help) if can_write else item.help or said.help))
     return found, "expert" if subject.is_expert else "checked"

@@ -274,7 +274,7 @@ x = torch.randn(1000, device="cuda")
 def test_a_condition_that_all_calls_decide_alike_is_asserted() -> None:
     found = to_tilelang(FLAG + "f(x)\nf(x + 1, False)\n")
     assert found.kernels[0].refused is None
-    assert "assert double == 0\n" in found.text
+    assert 'assert double == 0, f"{double=}"\n' in found.text
     assert "* 3" in found.text
 
 

@@ -118,7 +118,7 @@ def test_one_blank_line_is_left_of_statements_with_blank_lines_between_them() ->
     host = f"\n{spread}".replace("\nkernel[(", "\n\nkernel[(").replace("\n", "\n    ")
     new = to_tilelang(KERNEL.replace("HOST", host)).text
     lines = [line.strip() for line in new.split("    y = torch.empty_like(x)\n")[1].split("\n")]
-    assert lines[:2] == ["", "assert x.is_contiguous() and y.is_contiguous()"]
+    assert lines[:2] == ["", 'assert x.is_contiguous() and y.is_contiguous(), "x, y must be contiguous"']
 
 
 EITHER = KERNEL.replace(

@@ -157,7 +157,7 @@ def test_joined_axes_of_a_tensor_are_split_by_the_steps_of_its_addresses() -> No
     text = to_tilelang(CHUNKS).text
     assert "h.view(B, tilelang.cdiv(T, 64), K, K)" in text
     assert "h[by, TL.ceildiv(T, 64) - i_t_step - 1, BK * bx : BK + BK * bx, 0:BK]" in text
-    assert "assert k.is_contiguous()\n" in text
+    assert 'assert k.is_contiguous(), "k must be contiguous"\n' in text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from tl2npu.lsp.look import look, migrate_one
 from tl2npu.options import Options
 from tl2npu.project.one import process
 from tl2npu.triton import migrate
+from tl2npu.triton.host.rewrite import asserted
 from tl2npu.verify.command import verify_files
 from tl2npu.verify.migration import migrate_verified
 from tl2npu.verify.settings import Settings
@@ -126,3 +127,26 @@ def test_a_result_that_stands_already(tmp_path: Path) -> None:
     done = tl2npu("migrate", "--check", "k.py", "m.py", cwd=tmp_path)
     assert (done.returncode, "1 file would change" in done.stdout) == (1, True)
     assert "-# mine" in tl2npu("migrate", "--diff", "k.py", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("check", "statement"),
+    [
+        ("x.is_contiguous()", 'assert x.is_contiguous(), "x must be contiguous"'),
+        ("a.b.is_contiguous() and c[0].is_contiguous()", None),
+        ("n % 64 == 0", 'assert n % 64 == 0, f"{n=}"'),
+        ("0 < n <= BLOCK", 'assert 0 < n <= BLOCK, f"{n=}, {BLOCK=}"'),
+        ("x.shape[0] % (2 * BM) == 0", 'assert x.shape[0] % (2 * BM) == 0, f"{x.shape[0]=}, {2 * BM=}"'),
+        ("b is None", "assert b is None"),
+        ("mode == 'negative'", "assert mode == 'negative', f\"{mode=}\""),
+        ("d['n'] == 2", "assert d['n'] == 2"),
+        ("flag", "assert flag"),
+    ],
+)
+def test_an_assertion_says_what_it_found(check: str, statement: str | None) -> None:
+    found = asserted(check)
+    assert found == (statement or f'assert {check}, "a.b, c[0] must be contiguous"')
+    compile(found, "host.py", "exec")
+    if check == "n % 64 == 0":
+        with pytest.raises(AssertionError, match=r"^n=100$"):
+            exec(found, {"n": 100})

@@ -112,7 +112,7 @@ def _within(function: Callable[[Numbers], Numbers]) -> Callable[[Numbers], Numbe
 
     def applied(x: Numbers) -> Numbers:
         found = np.asarray(function(x))
-        return np.where(found > _LARGEST, np.inf, found)[()]
+        return np.where(np.abs(found) > _LARGEST, np.copysign(np.inf, found), found)[()]
 
     return applied
 
@@ -125,7 +125,10 @@ _OF_ONE: Mapping[str, Callable[..., Numbers]] = {
     "round": np.rint,
     "exp": _within(np.exp),
     "exp2": _within(np.exp2),
-    "exp10": lambda x: np.power(10.0, x),
+    "exp10": _within(lambda x: np.power(10.0, x)),
+    "expm1": _within(np.expm1),
+    "cosh": _within(np.cosh),
+    "sinh": _within(np.sinh),
     "atanh": np.arctanh,
 }
 _OTHERS: Mapping[str, Callable[..., Any]] = {

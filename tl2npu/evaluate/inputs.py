@@ -19,6 +19,8 @@ from tl2npu.source.tree import nodes_of
 _BOUNDARIES = re.compile(r"seqlens|offset|indptr|starts?$|ends?$|^cu_|padded", re.IGNORECASE)
 _COUNTS = re.compile(r"sizes?$|lens?$|lengths?$|counts?$|^num_", re.IGNORECASE)
 _PADDED = 0.15
+_FEW = 4
+"""Indices of what nobody knows: most are small enough."""
 _LARGE, _FACTOR = 0.125, 96.0
 """How many floats are large, and by what: `exp` overflows where no maximum was taken off."""
 _PERIOD = 65_521
@@ -98,14 +100,17 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, 
 def _integers(name: str, shape: tuple[int, ...], known: Range, rng: np.random.Generator, attempt: int) -> Any:
     if len(shape) == 1 and _COUNTS.search(name):
         most = max(known.longest // max(shape[0], 1), 1)
-        low, high = ((known.widest, 2 * known.widest), (known.widest // 2, known.widest), (1, most))[max(attempt, PLAIN) - 1]
-        return rng.integers(low, high + 1, shape)
+        ends = ((known.widest, 2 * known.widest), (known.widest // 2, known.widest), (1, most))
+        low, high = ends[max(attempt, PLAIN) - 1]
+        found = rng.integers(low, high + 1, shape)
+        found[1::2] = rng.integers(1, low + 1, found[1::2].shape)  # a part of a tile
+        return found
     if attempt > PLAIN:
         return rng.integers(0, 4 - attempt, shape)
     if len(shape) == 1 and _BOUNDARIES.search(name):
         found = np.sort(rng.integers(0, known.longest + 1, shape))
         found[:1], found[1:][-1:] = 0, known.longest
         return found
-    top = known.limit or 8
+    top = known.limit or _FEW
     indices = np.resize(rng.permutation(top), shape)
     return np.where(rng.random(shape) < _PADDED, -1, indices) if known.padded and known.limit else indices

@@ -277,8 +277,9 @@ class Sym:
         if self._text is None:
             parts = []
             for monomial, coef in self.terms:
-                product = " * ".join([atom.text for atom in monomial])
-                parts.append(str(coef) if not product else product if coef == 1 else f"{coef} * {product}")
+                alone = len(monomial) == 1 and coef == 1
+                texts = [f"({it.text})" if type(it) in (Div, Mod) and not alone else it.text for it in monomial]
+                parts.append(" * ".join(texts if coef == 1 and texts else [str(coef), *texts]))
             self._text = " + ".join(parts) or "0"
         return self._text
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import dropwhile
 from types import MappingProxyType
 from typing import Literal, TypeVar, cast
@@ -29,7 +28,7 @@ from tl2npu.passes.provenance import buffers_of, in_authors_words
 from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import SubclassesOf, mentioned, names_in, walk
+from tl2npu.source.tree import SubclassesOf, mentioned, names_in, remembered, walk
 
 FactT = TypeVar("FactT")
 
@@ -255,7 +254,7 @@ class Job:
 
     def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
         """A diagnostic of a rule at a node of the text as it stands now, about the author's tiles."""
-        message = in_authors_words(message, self._added_tiles(message), self._buffers_of_input)
+        message = in_authors_words(message, self._added_tiles(message), _every_buffer(self.original.module))
         found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
         return found if node in self.original else replace(found, line=self.line(node))
 
@@ -282,13 +281,9 @@ class Job:
                 return line
         return None
 
-    @cached_property
-    def _names_of_input(self) -> set[str]:
-        return mentioned(self.original.module)
-
-    @cached_property
-    def _buffers_of_input(self) -> frozenset[str]:
-        return buffers_of(self.original.module)
+    @property
+    def _names_of_input(self) -> frozenset[str]:
+        return _every_name(self.original.module)
 
     def _added_tiles(self, message: str) -> set[str]:
         """The tiles that passes have added, of those that the code of a message names."""
@@ -304,15 +299,13 @@ class Job:
         statement = index.statement(node) if node in index else None
         if statement is None or not isinstance(statement, cst.BaseSmallStatement):
             return None
-        known = self._names_of_input
-        tiles = {b.name for b in self.kernel.buffers.values()}
-        added = (mentioned(statement) & tiles) - known
-        if not added or mentioned(statement) & tiles & known:
+        known, uses = self._names_of_input, self.fact(_uses)
+        own = next((names for other, names in uses if other is statement), frozenset())
+        added = own - known
+        if not added or own & known:
             return None
         allocated = {None, *(self.original.first_line(b.node) for b in self.kernel.buffers.values())}
-        statements = (line for line in walk(self.located.node.body) if _IS_SMALL[type(line)])
-        for other in dropwhile(lambda other: other is not statement, statements):
-            names = mentioned(other) & tiles
+        for other, names in dropwhile(lambda use: use[0] is not statement, uses):
             if not names & added:
                 continue
             lines = (self.original.first_line(other), self._line_replaced(other), self._line_around(other))
@@ -372,6 +365,23 @@ class Job:
         """Record a finding; ``done``: its advice is taken already, so the finding gets none."""
         found = self.finding(code, node, message, severity)
         self.notes.append(replace(found, help="") if done else found)
+
+
+def _uses(job: Job) -> list[tuple[cst.CSTNode, frozenset[str]]]:
+    """Every small statement of the kernel, in text order, with the tiles that it names."""
+    tiles = {buffer.name for buffer in job.kernel.buffers.values()}
+    lines = (line for line in walk(job.located.node.body) if _IS_SMALL[type(line)])
+    return [(line, frozenset(mentioned(line) & tiles)) for line in lines]
+
+
+@remembered
+def _every_name(module: cst.Module) -> frozenset[str]:
+    return frozenset(mentioned(module))
+
+
+@remembered
+def _every_buffer(module: cst.Module) -> frozenset[str]:
+    return buffers_of(module)
 
 
 def _late(job: Job) -> Late:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -59,6 +60,9 @@ _COLOURS = {
     "info": "cyan",
 }
 _INDENT = "  "
+_NAMES = re.compile(r"`[^`]*`")
+_FEW = 3
+"""So many lines with one cause are shown one by one."""
 MOST_WHYS = 3
 """So many reasons why kernels were not evaluated are shown."""
 
@@ -120,9 +124,15 @@ class TextReport:
         for kernel in (*entry.kernels, None):
             if kernel is not None and report.run.task != "check":
                 lines += self._kernel(entry, kernel)
-            for finding in entry.findings_of(kernel):
-                if self.explain or finding.diagnostic.code not in SPEED:
-                    lines += self._finding(entry, finding, _margin(report))
+            found = [one for one in entry.findings_of(kernel) if self.explain or one.diagnostic.code not in SPEED]
+            above: Finding | None = None
+            for first, others in same_cause(found) if not self.explain else ((one, []) for one in found):
+                lines += self._finding(entry, first, _margin(report), above)
+                above = first
+                if others:
+                    numbers = ", ".join(str(one.diagnostic.line) for one in others)
+                    text = f"and {counted(len(others), 'more line')}: {numbers}"
+                    lines += self._wrapped(text, _margin(report) + _INDENT, {})
             if self.explain:
                 lines += self._changes(entry.changes_of(kernel))
         if entry.beside is not None and entry.error is None:
@@ -144,21 +154,22 @@ class TextReport:
         colour = "partial" if kernel.errors else kernel.disposition
         return self._wrapped(text, "", {kernel.disposition: colour, "errors": colour})
 
-    def _finding(self, entry: Entry, finding: Finding, margin: str) -> list[str]:
+    def _finding(self, entry: Entry, finding: Finding, margin: str, above: Finding | None = None) -> list[str]:
+        """A finding; what it has in common with the one ``above`` is not said again."""
         item = finding.diagnostic
         where = f"{place(entry.path, item)}:{item.column}"
         kinds = {item.severity: item.severity, item.code: item.severity}
         lines = self._wrapped(f"{where} {item.severity} {item.code} {item.name}: {item.message}", margin, kinds)
         inner = margin + _INDENT
         room = None if self.width is None else self.width - len(inner)
-        lines += [f"{inner}{line}" for line in excerpt(finding, room)]
-        whole = any(
-            kernel.line == item.line for kernel in entry.kernels
-        )  # what becomes of a kernel's head says nothing
-        block = block_at(entry.hunks, item.line) if self.changes and item.cell is None and not whole else None
-        if block is not None:
-            lines += [self._diff_line(f"{inner}{line}", line) for line in change(block, room)]
-        if item.help:
+        if above is None or _place(above) != _place(finding):
+            lines += [f"{inner}{line}" for line in excerpt(finding, room)]
+            whole = any(kernel.line == item.line for kernel in entry.kernels)  # what becomes of its head says nothing
+            block = block_at(entry.hunks, item.line) if self.changes and item.cell is None and not whole else None
+            if block is not None:
+                lines += [self._diff_line(f"{inner}{line}", line) for line in change(block, room)]
+            above = None
+        if item.help and (above is None or above.diagnostic.help != item.help):
             lines += self._wrapped(f"help: {item.help}", inner, {})
         return lines
 
@@ -194,6 +205,32 @@ class TextReport:
 
     def _styled(self, text: str, kind: str) -> str:
         return click.style(text, fg=_COLOURS[kind], bold=kind in ("error", "refused") or None) if self.color else text
+
+
+def same_cause(found: Sequence[Finding]) -> Iterator[tuple[Finding, list[Finding]]]:
+    """Findings that say the same of several lines, in place of the first; a few are shown one by one.
+
+    Messages that differ in names alone are the same one. Every other format has all of them.
+    """
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for one in found:
+        groups.setdefault(_said(one), []).append(one)
+    for one in found:
+        group = groups[_said(one)]
+        if len({same.diagnostic.line for same in group}) <= _FEW:
+            yield one, []
+        elif one is group[0]:
+            yield one, group[1:]
+
+
+def _said(finding: Finding) -> tuple[object, ...]:
+    item = finding.diagnostic
+    return item.code, item.severity, item.cell, _NAMES.sub("", item.message), _NAMES.sub("", item.help or "")
+
+
+def _place(finding: Finding) -> tuple[int | None, int, int]:
+    item = finding.diagnostic
+    return item.cell, item.line, item.column
 
 
 def _margin(report: Report) -> str:

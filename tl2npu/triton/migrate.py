@@ -24,9 +24,11 @@ from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import Unneeded, bookkeeping
+from tl2npu.triton.host.idle import grids, idle
 from tl2npu.triton.host.rewrite import (
     Launched,
     Splice,
+    asserted,
     call,
     checks,
     copies,
@@ -153,6 +155,10 @@ class _Translation:
         text = spliced(self.text, self.splices)
         left = [Unneeded(stmt, last=False) for stmt in unused_names(text, self.file.source.aliases)]
         text = spliced(text, without(text, left))
+        names = grids(site.call for site in self.file.launches if site.kernel in gone)
+        while dead := list(idle(text, names)):  # `blocks = cdiv(...)` is idle once `grid = (blocks,)` is gone
+            names |= {node.id for stmt in dead for node in ast.walk(stmt) if isinstance(node, ast.Name)}
+            text = spliced(text, without(text, [Unneeded(stmt, last=False) for stmt in dead]))
         return Translated(with_imports(text, self.alias, device), tuple(outcomes))
 
     def kernel(self, name: str, node: ast.FunctionDef, tuned: Tuning) -> tuple[list[Splice], list[Diagnostic], bool]:
@@ -399,7 +405,7 @@ def _at_launch(site: LaunchSite, tree: Tree[Launched]) -> list[Splice]:
     new = f"\n{indent}".join(_guarded(tree) if alone else [call(tree)])
     edits = [Splice((node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0), new)]
     if tree.checks:
-        lines = "".join(f"assert {check}\n{indent}" for check in tree.checks)
+        lines = "".join(f"{asserted(check)}\n{indent}" for check in tree.checks)
         edits.append(Splice((stmt.lineno, stmt.col_offset), (stmt.lineno, stmt.col_offset), lines))
     return edits
 
@@ -417,7 +423,7 @@ def _lines(tree: Tree[Launched], indent: str) -> list[str]:
     if not isinstance(tree, Choice):
         copied = copies(tree)
         before = [
-            *(f"assert {check}" for check in tree.checks),
+            *map(asserted, tree.checks),
             *(f"{n} = {t}.contiguous()" for t, n in copied.items()),
         ]
         after = [f"{text}.copy_({name})" for text, name in copied.items()]

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from tl2npu.dialects.tables import table
 
+EVENT_IDS, CROSS_FLAGS, OLD_IDS = 8, 11, 16
+"""Numbers of the events of a pair of pipes (AscendC's EVENT_ID0 to EVENT_ID7) and of flags between cores: 0 to 10 are
+the user's in the present documentation, 0 to 15 were in older one, and public kernels use some of those."""
+
 OPERATORS = table("""
 [sync expert] tilelang/language/ascend.py
 set_flag: src/mode dst/mode eventId # pipes: fix, mte1, mte2, mte3, m, v, s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import libcst as cst
@@ -72,6 +72,17 @@ def _is_tensor(param: cst.Param) -> bool:
     return param.annotation is not None and type(param.annotation.annotation) is cst.Call
 
 
+def _env_of(env: Env, now: Mapping[int, cst.FunctionDef], done: dict[int, Env]) -> Env:
+    """An environment of its own, and those around it, with the helpers that are other nodes now."""
+    if id(env) not in done:
+        parent = _env_of(env.parent, now, done) if env.parent is not None else None
+        done[id(env)] = copy = replace(env, parent=parent, values=dict(env.values))
+        for name, value in env.values.items():
+            if isinstance(value, Helper) and id(value.node) in now:
+                copy.values[name] = Helper(now[id(value.node)], copy)
+    return done[id(env)]
+
+
 class FileKernels:
     """Every prim_func of a file, in text order.
 
@@ -133,28 +144,19 @@ class FileKernels:
         envs: dict[int, Env] = {}
         factories: dict[int, Factory] = {}
 
-        def env_of(env: Env) -> Env:
-            if id(env) not in envs:
-                parent = env_of(env.parent) if env.parent is not None else None
-                envs[id(env)] = copy = replace(env, parent=parent, values=dict(env.values))
-                for name, value in env.values.items():
-                    if isinstance(value, Helper) and id(value.node) in now:
-                        copy.values[name] = Helper(now[id(value.node)], copy)
-            return envs[id(env)]
-
         def factory_of(factory: Factory) -> Factory:
             if id(factory) not in factories:
                 node = now.get(id(factory.node), factory.node)
-                factories[id(factory)] = Factory(node, env_of(factory.env), factory.compilations)
+                factories[id(factory)] = Factory(node, _env_of(factory.env, now, envs), factory.compilations)
             return factories[id(factory)]
 
-        made.module_env = env_of(self.module_env)
+        made.module_env = _env_of(self.module_env, now, envs)
         made.located = [
             Located(
                 item.key,
                 now.get(id(item.node), item.node),
                 factory_of(item.factory) if item.factory is not None else None,
-                env_of(item.env),
+                _env_of(item.env, now, envs),
                 made.evaluator,
                 item.own,
             )

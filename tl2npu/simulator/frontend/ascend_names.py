@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from tl2npu.dialects.pipes import wrong_flags
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend import gpu_names, types
 from tl2npu.simulator.frontend.builder import Builder
@@ -63,6 +64,8 @@ def _side(yes: bool) -> Iterator[None]:
 def _flags(operator: str) -> Callable[[Mapping[str, Mapping[str, Iterable[int]]]], None]:
     def flags(fmap: Mapping[str, Mapping[str, Iterable[int]]]) -> None:
         builder = Builder.current()
+        if text := wrong_flags(fmap):
+            raise TraceError(text, builder.here())
         for source, targets in fmap.items():
             for target, events in targets.items():
                 for event in events:

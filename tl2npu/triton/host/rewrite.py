@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from tl2npu.kernel.symbolic import Opaque, Sym, Var, var
 from tl2npu.source.triton_imports import REEXPORTS
@@ -75,6 +77,7 @@ def _closed(text: str) -> bool:
 
 
 _HOST = ("cdiv", "next_power_of_2")
+_DEVICE = "runtime.driver.active.get_active_torch_device"
 BYTES = ".view(torch.uint8)"
 """What makes bytes of a tensor of bool, in the same memory."""
 
@@ -119,6 +122,32 @@ def checks(binding: Binding, kernel: Kernel) -> tuple[str, ...]:
     found += sorted(f"{spelling.expression(value)} < 2**31" for value in binding.spec.narrow)
     found += sorted(binding.absent)
     return tuple(dict.fromkeys(found))
+
+
+def asserted(check: str) -> str:
+    """A check as a statement, whose message names the tensors or has the values: numbers, types, never elements."""
+    body = ast.parse(check, mode="eval").body
+    parts = body.values if isinstance(body, ast.BoolOp) else [body]
+    tensors = [ast.unparse(part.func.value) for part in parts if _is_contiguity(part)]
+    if len(tensors) == len(parts):
+        return f"assert {check}, {json.dumps(', '.join(tensors) + ' must be contiguous')}"
+    sides = [side for part in parts if isinstance(part, ast.Compare) for side in (part.left, *part.comparators)]
+    if any(isinstance(side, ast.Constant) and side.value is None for side in sides):
+        return f"assert {check}"
+    sides = [it for side in sides for it in ((side.left, side.right) if _is_remainder(side) else (side,))]
+    texts = dict.fromkeys(ast.unparse(side) for side in sides if not isinstance(side, ast.Constant))
+    if not texts or any(mark in text for text in texts for mark in "\"'{}\\"):
+        return f"assert {check}"
+    values = ", ".join(f"{{{text}=}}" for text in texts)
+    return f'assert {check}, f"{values}"'
+
+
+def _is_contiguity(node: ast.expr) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "is_contiguous"
+
+
+def _is_remainder(node: ast.expr) -> TypeGuard[ast.BinOp]:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
 
 
 def _contradictions(binding: Binding) -> None:
@@ -288,6 +317,9 @@ def with_imports(text: str, alias: str, device: Set[str] = frozenset()) -> str:
             if name.id in names:
                 place = name.lineno, name.col_offset
                 splices.append(Splice(place, (name.lineno, name.end_col_offset or 0), "tilelang"))
+        if isinstance(node, ast.Call) and ast.unparse(node) in {f"{name}.{_DEVICE}()" for name in names}:
+            end = node.end_lineno or node.lineno, node.end_col_offset or 0
+            splices.append(Splice((node.lineno, node.col_offset), end, 'torch.device("npu")'))
     text = spliced(text, splices)
     tree = ast.parse(text)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -307,7 +339,7 @@ def with_imports(text: str, alias: str, device: Set[str] = frozenset()) -> str:
             out.append(Splice((node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0), ""))
     new = f"import tilelang\nimport tilelang.language as {alias}\n"
     imported = {name.asname or name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
-    if BYTES in text and "torch" not in imported:
+    if (BYTES in text or 'torch.device("npu")' in text) and "torch" not in imported:
         new = f"import torch\n{new}"
     top = (first or 1, 0)
     return re.sub(r"\n{4,}", "\n\n\n", spliced(text, [*out, Splice(top, top, new)]) if first else new + text)

@@ -65,7 +65,10 @@ class Algebra:
             self.seen.add("TL112")
             return call(functions.LOG2_ROUNDED[expr.name], self.simplify(expr.args[0].args[0]))
         inside = expr.kind != "binary" or (alone and any(arg.is_number for arg in expr.args))
-        found = rebuilt(expr, *(self.simplify(arg, inside) for arg in expr.args))
+        args = [self.simplify(arg, inside) for arg in expr.args]
+        if expr.kind == "binary" and (summed := _with_constant(expr, *args)) is not None:
+            return self._binary(summed) if summed.kind == "binary" else summed
+        found = rebuilt(expr, *args)
         if found.kind == "call":
             return self._call(found)
         if found.kind == "binary" and alone and _are_vectors(*found.args):
@@ -216,6 +219,22 @@ class Algebra:
         if rest is not None:
             return number(rest, dynamic=value.dynamic)
         return number(f"{show(value, 20)} * {_short(factor)}", dynamic=value.dynamic)
+
+
+def _with_constant(expr: Expr, left: Expr, right: Expr) -> Expr | None:
+    """``(y - 1) + 1`` as ``y`` where the formula of a function ends in the first number, such as ``tanh``: that is
+    nearer to what the author wrote, which has one rounding. A sum of the author keeps its order."""
+    function, sides = ((expr.args[0], (left, right)), (expr.args[1], (right, left)))[expr.args[1].kind == "call"]
+    formula, constant = sides
+    if expr.name not in "+-" or function.kind != "call" or constant.value is None:
+        return None
+    if formula.kind != "binary" or formula.name not in "+-" or formula.args[1].value is None:
+        return None
+    rest, own = formula.args[0], formula.args[1].value * (1 if formula.name == "+" else -1)
+    if expr.name == "-" and function is expr.args[1]:
+        return binary("-", number(constant.value - own), rest)
+    total = own + (constant.value if expr.name == "+" else -constant.value)
+    return rest if total == 0.0 else binary("+" if total > 0 else "-", rest, number(abs(total)))
 
 
 def _are_vectors(left: Expr, right: Expr) -> bool:
