@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cache
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -15,7 +14,6 @@ from tl2npu.results import Change, Diagnostic, KernelResult, SelfCheck, Skipped,
 
 Value = TypeVar("Value")
 _MISSING: Any = object()
-_hints = cache(get_type_hints)
 
 
 def load(text: str | bytes, name: str) -> Report:
@@ -93,7 +91,7 @@ class _Object:
 
     def read(self, kind: type[Value], known: Mapping[str, Any], **missing: Any) -> Value:
         """A dataclass whose fields are keys of the object, or ``known``. ``missing``: values where a key may lack."""
-        hints = _hints(kind)
+        hints = get_type_hints(kind)
         left = [name for name in hints if name not in known]
         return kind(**known, **{name: self._field(name, hints[name], missing.get(name, _MISSING)) for name in left})
 
