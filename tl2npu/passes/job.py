@@ -73,6 +73,7 @@ class Job:
     ``has_looped``: it does.
     ``forks``: where memory (``"memory"``) and stages (``"stages"``) first matter.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
+    ``renamed``: the name that says for what an added tile was made, by the name that it has now.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
     several kernels names the new target with the first of them.
     ``told``: how many of ``notes`` come from passes; those behind are of checks, and of this one form.
@@ -103,6 +104,7 @@ class Job:
     notes: list[Diagnostic] = field(default_factory=list)
     told: int = 0
     made: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
     _lines: dict[int, tuple[cst.CSTNode, int | None]] = field(default_factory=dict)
     _kernel: Kernel | None = None
     _facts: tuple[Kernel, dict[object, object]] | None = None
@@ -119,6 +121,7 @@ class Job:
             edited=list(self.edited),
             notes=list(self.notes),
             made=dict(self.made),
+            renamed=dict(self.renamed),
             forks=dict(self.forks),
             _lines=dict(self._lines),
         )
@@ -280,7 +283,8 @@ class Job:
 
     def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
         """A diagnostic of a rule at a node of the text as it stands now, about the author's tiles."""
-        message = in_authors_words(message, self._added_tiles(message), _every_buffer(self.original.module))
+        known = _every_buffer(self.original.module)
+        message = in_authors_words(message, self._added_tiles(message), known, self.renamed)
         found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
         return found if node in self.original else replace(found, line=self.line(node))
 
