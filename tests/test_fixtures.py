@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import os
 import subprocess
 import tokenize
 from collections import Counter
@@ -97,8 +98,8 @@ def test_patch_applies_with_git(case: Case, migrated: FileResult, tmp_path: Path
         target = tmp_path / "kernels" / "k.py"
         target.parent.mkdir()
         target.write_bytes(case.before.encode())
-        subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-        applied = subprocess.run(["git", "apply", "-"], input=patch, cwd=tmp_path, capture_output=True)
+        alone = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}  # in no repository
+        applied = subprocess.run(["git", "apply", "-"], input=patch, cwd=tmp_path, capture_output=True, env=alone)
         assert applied.returncode == 0, applied.stderr.decode()
         assert target.read_bytes().decode() == migrated.new_text
 

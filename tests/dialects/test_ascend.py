@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tl2npu.dialects.ascend import ALIASES, FILES, OPERATORS, lookup
+from tests.each import each
+from tl2npu.dialects.ascend import ALIASES, OPERATORS, SECTIONS, lookup
 from tl2npu.dialects.ascend.document import signature
 from tl2npu.dialects.catalogue import DEVELOPER, EXPERT, Core, Kind, Operator, Role
 
@@ -87,7 +88,7 @@ max                       scalar      none         a, b
 """
 
 
-@pytest.mark.parametrize("line", SAMPLES.replace("\\\n", "").strip().splitlines())
+@each(SAMPLES.replace("\\\n", "").strip().splitlines(), str)
 def test_hand_checked(line: str) -> None:
     name, kind, core, arguments = line[:26].strip(), line[26:38].strip(), line[38:51].strip(), line[51:].strip()
     row = OPERATORS[name]
@@ -120,7 +121,7 @@ def test_signatures_are_possible_in_python() -> None:
 
 
 def test_no_name_twice() -> None:
-    assert sum(len(file.OPERATORS) for file in FILES) == len(OPERATORS)
+    assert sum(len(section.operators) for section in SECTIONS.values()) == len(OPERATORS)
 
 
 REDUCTIONS = ("reduce", "reduce_max", "reduce_min", "reduce_sum")

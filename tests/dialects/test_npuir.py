@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.each import each
 from tl2npu.dialects.ascend.document import signature
 from tl2npu.dialects.catalogue import DEVELOPER, Kind, Role
 from tl2npu.dialects.npuir import FILES, OPERATORS, SHORT, lookup
@@ -82,8 +83,9 @@ def test_every_export_is_listed_once() -> None:
     assert [name for name in SINGLE.split() if name not in OPERATORS] == []
 
 
-@pytest.mark.parametrize(("long", "short"), pairs())
-def test_both_names_mean_one_operator(long: str, short: str) -> None:
+@each(pairs(), str)
+def test_both_names_mean_one_operator(names: tuple[str, str]) -> None:
+    long, short = names
     assert SHORT[long] == SHORT[short] == short
     assert signature(OPERATORS[long]) == signature(OPERATORS[short])
     assert lookup(f"tilelang.language.customize_npuir.{long}") is OPERATORS[long]

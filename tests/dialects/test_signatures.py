@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
+from tests.each import each
 from tl2npu.dialects.ascend import OPERATORS
 from tl2npu.dialects.compiler import JUNE_2026
 
 TABLE = (Path(__file__).parent / "ascend_signatures.txt").read_text(encoding="utf-8").splitlines()[1:]
 
 
-@pytest.mark.parametrize("line", TABLE, ids=[line.partition(":")[0] for line in TABLE])
+@each(TABLE, lambda line: line.partition(":")[0])
 def test_signature(line: str) -> None:
     name, _, parameters = line.partition(":")
     words: list[str] = []

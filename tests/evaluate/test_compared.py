@@ -187,3 +187,64 @@ def test_the_one_row_of_a_half_is_filled_behind_the_end() -> None:
     text = gpu_file('X: T.Tensor((2, 32), "float16"), Y: T.Tensor((2, 32), "float16")', body)
     (kernel,) = migrate_text(text, "k.py", Options()).kernels
     assert (kernel.disposition, kernel.checked and kernel.checked.equal) == ("migrated", True)
+
+
+PRODUCT = """
+x = T.alloc_shared((16, N), "float32")
+c = T.alloc_fragment((16, 16), "float32")
+T.copy(X[b * 16, 0], x)
+T.gemm(x, x, c, transpose_B=True, clear_accum=True)
+T.copy(c, Y[b * 16, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "why"),
+    [
+        ("T.copy(X[b * 16, 0], x)", "T.copy(X[row, 0], x)", "`row` has no value"),
+        (", transpose_B=True", "", "a product of matrices that do not fit"),
+        ("c = T.alloc_fragment((16, 16)", "c = T.alloc_fragment((16, 8)", "a product does not fit its sum"),
+        ("T.copy(c, Y[b * 16, 0])", "T.copy(c[0], Y[b * 16, 0, 0])", "`Y` has more indices than axes"),
+    ],
+)
+def test_a_new_kernel_that_nothing_can_run_differs(right: str, wrong: str, why: str) -> None:
+    new = PRODUCT.replace("T.gemm(", "T.gemm_v0(").replace("clear_accum", "init")
+    assert outcome(gpu(PRODUCT), npu(new)).equal
+    assert right in new
+    found = outcome(gpu(PRODUCT), npu(new.replace(right, wrong)))
+    assert (found.equal, found.fails) == (False, True), found.why
+    assert found.why.startswith(why)
+
+
+def test_an_old_kernel_that_nothing_can_run_is_not_checked() -> None:
+    new = PRODUCT.replace("T.gemm(", "T.gemm_v0(").replace("clear_accum", "init")
+    found = outcome(gpu(PRODUCT.replace("X[b * 16, 0]", "X[row, 0]")), npu(new))
+    assert (found.equal, found.why) == (None, "the old kernel: `row` has no value")
+
+
+@pytest.mark.parametrize("wrong", ["T.reduce_min(x, top, dim=1)", "T.tile.fill(top, 0.0)"])
+def test_a_maximum_that_keeps_exp_from_overflowing(wrong: str) -> None:
+    """Without it the sum is the same for small numbers: some that are drawn are large."""
+    old = """
+    x = T.alloc_fragment((16, N), "float32")
+    top = T.alloc_fragment((16,), "float32")
+    total = T.alloc_fragment((16,), "float32")
+    T.copy(X[b * 16, 0], x)
+    T.reduce_max(x, top, dim=1)
+    for i, j in T.Parallel(16, N):
+        x[i, j] = T.exp(x[i, j] - top[i])
+    T.reduce_sum(x, total, dim=1)
+    for i, j in T.Parallel(16, N):
+        x[i, j] = x[i, j] / total[i]
+    T.copy(x, Y[b * 16, 0])
+    """
+    new = old.replace("fragment", "shared")
+    assert outcome(gpu(old), npu(new)).equal
+    assert outcome(gpu(old), npu(new.replace("T.reduce_max(x, top, dim=1)", wrong))).equal is False
+
+
+def test_exponentials_that_overflow_in_the_old_kernel_are_drawn_smaller() -> None:
+    text = "T.exp(x[i, j] * 40.0) * 0.0 + x[i, j]"
+    old = ADD.replace("x[i, j] * 2.0 + 1.0", text)
+    assert outcome(gpu(old), npu(NEW.replace("x[i, j] * 2.0 + 1.0", text))).equal
+    assert outcome(gpu(old), npu(NEW.replace("x[i, j] * 2.0 + 1.0", "x[i, j] * 2.0"))).equal is False

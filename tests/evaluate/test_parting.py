@@ -36,6 +36,7 @@ for i, j in T.Parallel(16, N):
 T.copy(x, Y[b * 16, 0])
 """
 LOAD, EXP, SUM = "T.copy(X[b * 16, 0], x)", "x[i, j] = T.exp(x[i, j] - top[i])", "T.reduce_sum(x, total, dim=1)"
+MAX = SUM.replace("sum", "max")
 STORE = "T.copy(x, Y[b * 16, 0])"
 
 
@@ -55,7 +56,7 @@ def parted(old: str, new: str) -> tuple[str, str, str | None]:
         ("reduce_max(x, top", "reduce_min(x, top", "top", "T.reduce_max(x, top, dim=1)", "T.reduce_min(x, top, dim=1)"),
         ("x[i, j] - top[i]", "x[i, j] + top[i]", "x", EXP, "x[i, j] = T.exp(x[i, j])"),
         ("T.exp(x[i, j])", "T.abs(x[i, j])", "x", EXP, "x[i, j] = T.abs(x[i, j])"),
-        ("T.reduce_sum(x, total, dim=1)", "T.reduce_max(x, total, dim=1)", "total", SUM, "T.reduce_max(x, total, dim=1)"),
+        ("T.reduce_sum(x, total, dim=1)", MAX, "total", SUM, MAX),
         ("T.reduce_sum(x, total, dim=1)", "pass", "total", SUM, None),
         ("/ total[i]", "* total[i]", "x", "x[i, j] = x[i, j] / total[i]", "x[i, j] = x[i, j] * total[i]"),
         (STORE, "T.copy(x, Y[b * 16, 1])", "Y", STORE, "T.copy(x, Y[b * 16, 1])"),

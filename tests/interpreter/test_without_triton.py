@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -34,6 +35,19 @@ def test_a_script_may_do_without() -> None:
     with hooked(Interpreter()), pytest.raises(ImportError) as caught:
         import triton  # noqa: F401
     assert isinstance(caught.value, NoTriton)
+
+
+def test_a_version_that_cannot_be_used_is_told_where_it_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch may have loaded it: scripts without Triton run all the same."""
+    old = ModuleType("triton")
+    old.__dict__["__version__"] = "3.4.0"
+    monkeypatch.setitem(sys.modules, "triton", old)
+    with hooked(Interpreter()):
+        with pytest.raises(NoTriton, match=r"Triton 3\.4\.0 cannot be used"):
+            import triton
+        with pytest.raises(NoTriton, match=r"Triton 3\.4\.0 cannot be used"):
+            import triton.language  # noqa: F401
+    assert sys.modules["triton"] is old
 
 
 def test_tl2npu_itself_does_not_import_triton() -> None:

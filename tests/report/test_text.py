@@ -73,6 +73,30 @@ def test_kernels_of_one_name_keep_their_own_findings() -> None:
     assert [line.split()[0] for line in lines[:5]] == ["k.py:10", "k.py:9:3", "k.py:15:3", "k.py:20", "k.py:25:3"]
 
 
+def test_lines_with_one_cause_are_told_once() -> None:
+    """Messages that differ in names alone, of more than three lines; ``explain`` and other formats have all."""
+
+    def told(*lines: int, **how: Any) -> list[str]:
+        found = [replace(finding(line, "a", help="pad `x`"), message=f"a row of `x{line}` is odd") for line in lines]
+        other = finding(13, "a", "warning")
+        file = FileResult("k.py", kernels=(kernel("a", 1),), diagnostics=(*found, other))
+        return [
+            line.strip() for line in text([file], replace(RUN, task="check"), **how).split("\n") if "help" not in line
+        ]
+
+    first = "k.py:11:3 error TL801 memory-capacity: a row of `x11` is odd"
+    other = "k.py:13:3 warning TL801 memory-capacity: at 13"
+    assert told(11, 12, 14, 15) == [
+        first,
+        "and 3 more lines: 12, 14, 15",
+        other,
+        "4 errors, 1 warning; 1 kernel in 1 file",
+        "",
+    ]
+    assert [line[:7] for line in told(11, 12, 14)][:4] == ["k.py:11", "k.py:12", "k.py:14", "k.py:13"]
+    assert len(told(11, 12, 14, 15, explain=True)) == 7
+
+
 def test_summaries() -> None:
     failed, skipped = FileResult("x.py", error="no such file"), Skipped("g.py", "@generated")
     assert text([failed], skipped=(skipped,)) == (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -71,11 +72,12 @@ BY_OPTION = {"TL332": Options(keep_expert=True)}
 EXAMPLES = [(page, example) for page in load_rules().values() for example in page.examples]
 
 
-def of_kind(kind: str) -> pytest.MarkDecorator:
+def of_kind(kind: str, groups: Collection[str] = ()) -> pytest.MarkDecorator:
+    """Each example of a kind, of all pages or of those of some groups."""
     chosen = [
         pytest.param(page, example, id=f"{page.code}-{example.line}")
         for page, example in EXAMPLES
-        if example.kind == kind
+        if example.kind == kind and (not groups or page.group in groups)
     ]
     return pytest.mark.parametrize(("page", "example"), chosen)
 
@@ -196,14 +198,13 @@ def test_accepted_kernels_are_not_reported(page: Rule, example: Example) -> None
     assert page.code not in {finding.code for finding in result.diagnostics}
 
 
-@of_kind("accepted")
+@of_kind("accepted", TRITON)
 def test_accepted_triton_kernels_are_migrated(page: Rule, example: Example) -> None:
     """What a page tells the reader to write instead goes all the way, not only past this rule."""
-    if page.group in TRITON:
-        result = run(page, example)
-        assert {kernel.disposition for kernel in result.kernels} == {"migrated"}
-        gone = "tle.gpu" if options(page).target == "tle-dsa" else "import triton"
-        assert gone not in result.new_text.replace("triton.cdiv", "")
+    result = run(page, example)
+    assert {kernel.disposition for kernel in result.kernels} == {"migrated"}
+    gone = "tle.gpu" if options(page).target == "tle-dsa" else "import triton"
+    assert gone not in result.new_text.replace("triton.cdiv", "")
 
 
 @of_kind("mended")
@@ -260,11 +261,10 @@ def clean(page: Rule, example: Example) -> bool:
     return not any(finding.severity != "info" for finding in run(page, example).diagnostics)
 
 
-@of_kind("refused")
+@of_kind("refused", TRITON)
 def test_triton_kernels_with_an_error_stay(page: Rule, example: Example) -> None:
     """A refused kernel is the page's own text in the result, and one with a note is migrated."""
-    if page.group in TRITON:
-        result = run(page, example)
-        expected = "refused" if page.severity == "error" else "migrated"
-        assert {kernel.disposition for kernel in result.kernels} == {expected}
-        assert (result.new_text == example.text) == (page.severity == "error")
+    result = run(page, example)
+    expected = "refused" if page.severity == "error" else "migrated"
+    assert {kernel.disposition for kernel in result.kernels} == {expected}
+    assert (result.new_text == example.text) == (page.severity == "error")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from tl2npu.checks import blocks, npuir
-from tl2npu.checks.cross_core import cores, flags, hand_overs, host, kept, pipelines, races, unordered
+from tl2npu.checks.cross_core import both_store, cores, flags, hand_overs, host, kept, pipelines, races, unordered
 from tl2npu.checks.language import (
     declarations,
     front_end,
@@ -33,11 +33,13 @@ from tl2npu.checks.operators import (
     intrinsics,
     missing_operators,
     parallel,
+    plane_copies,
     reciprocals,
     shapes,
     starts,
     tile_bounds,
     unfilled,
+    unwritten,
     values,
 )
 from tl2npu.checks.row_split import doubled, outside, row_ops, rows
@@ -81,6 +83,7 @@ CHECKS: tuple[Check, ...] = (
     sharing.check,
     addresses.check,
     starts.check,
+    plane_copies.check,
     unfilled.check,
     signatures.check,
     declarations.check,
@@ -91,6 +94,9 @@ CHECKS: tuple[Check, ...] = (
     blocks.check,
 )
 """Every family; the order does not matter."""
+
+AS_IT_STANDS: tuple[Check, ...] = (doubled.check, flags.check, unwritten.check, both_store.check, flags.check_places)
+"""Of kernels that somebody wrote, and no migration has to mend."""
 
 ROW_SPLIT_CHECKS: tuple[Check, ...] = (rows.check, row_ops.check, outside.check)
 """Whether ``threads=2`` splits the rows of every tile as the kernel needs it."""
@@ -122,7 +128,7 @@ def check_as_it_stands(subject: Subject) -> list[Finding]:
     """
     launch = subject.kernel.launch
     if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
-        found = [*check_kernel(subject), *_findings(subject, (doubled.check, flags.check))]
+        found = [*check_kernel(subject), *_findings(subject, AS_IT_STANDS)]
         return [replace(f, severity=f.as_it_stands) if f.as_it_stands is not None else f for f in found]
     text = "this is a GPU kernel: `is_npu=True` is missing (try `tl2npu migrate`)"
     return [Finding("TL815", launch.call, text)]

@@ -185,13 +185,20 @@ class Subject:
         """The sizes that are even where the launch takes two threads and not one."""
         return self.kernel.launch.even if self.kernel.launch else ()
 
-    @cached_property
+    @property
     def arms(self) -> tuple[Subject, ...]:
-        """The kernel as it is judged: twice if its launch takes one thread or two, unless no call takes one."""
+        """The kernel as it is judged: twice if its launch takes one thread or two, unless no call takes one.
+
+        A kernel does not hold itself, or all that is known of it would stay until the next collection of garbage.
+        """
+        return (self,) if self._other_arm is None else (self, self._other_arm)
+
+    @cached_property
+    def _other_arm(self) -> Subject | None:
         if not self.even:
-            return (self,)
+            return None
         other = replace(self, kept={}, arm=1)
-        return (self, other) if any(map(other._takes_arm, other.every_caller)) else (self,)
+        return other if any(map(other._takes_arm, other.every_caller)) else None
 
     def _takes_arm(self, caller: Caller) -> bool:
         """Whether a call may come to this number of threads."""

@@ -147,6 +147,11 @@ class Operator:
                 return param
         return None
 
+    @property
+    def is_variadic(self) -> bool:
+        """True if a call may give any number of arguments."""
+        return any(param.kind == "variadic" for param in self.params)
+
     def takes_buffer(self, name: str) -> bool:
         """True for a parameter that must be given and can only be a buffer or a part of one."""
         param = self.param(name)

@@ -7,6 +7,7 @@ generators paste it behind ``PIPE_`` unseen. ``PIPE_MAP`` of ``src/target/codege
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 
 PIPES = ("fix", "mte1", "mte2", "mte3", "m", "v", "s")
 WITH_ALL = (*PIPES, "all")
@@ -31,6 +32,15 @@ def unknown(name: str, known: tuple[str, ...] = PIPES) -> str:
     close = [bare] if bare in known else difflib.get_close_matches(bare, known, n=1)
     meant = _MEANT.get(bare) or (close[0] if close else "")
     return f"unknown pipe `{name}`; " + (f"did you mean `{meant}`?" if meant else f"there are {', '.join(known)}")
+
+
+def wrong_flags(fmap: object) -> str:
+    """What is wrong with the map of ``T.init_flag``, ``{"V": {"MTE2": [0]}}``, whose names are printed as they are."""
+    for source, targets in fmap.items() if isinstance(fmap, Mapping) else ():
+        for name in (source, *(targets if isinstance(targets, Mapping) else ())):
+            if isinstance(name, str) and (unknown(name) or name != name.upper()):
+                return unknown(name) or f"the map of flags has upper-case names: `{name.upper()}`, not `{name}`"
+    return ""
 
 
 def unknown_npuir(name: str) -> str:

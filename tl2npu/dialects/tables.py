@@ -157,3 +157,21 @@ def _rows(heading: _Heading, line: str, modes: frozenset[str], roles: Mapping[st
             meaning=meaning.strip(),
             deviation=deviation.strip(),
         )
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page of a dialect: what is to be known of its operators, and these."""
+
+    prose: str
+    operators: tuple[Operator, ...]
+
+
+def sections(text: str) -> Mapping[str, Section]:
+    """The sections of a text by their titles: each ``## title``, prose, and the table from its first heading on."""
+    found: dict[str, Section] = {}
+    for part in text.split("\n## ")[1:]:
+        title, _, rest = part.partition("\n")
+        prose, bracket, rows = rest.partition("\n[")
+        found[title] = Section(prose.strip(), table(bracket + rows))
+    return MappingProxyType(found)

@@ -207,7 +207,7 @@ ROWS: tuple[Row, ...] = (
       "{call}() got an unexpected keyword argument", "{call}() got multiple values for argument"),
      "error: max() takes 3 positional arguments but 4 were given",
      "a call has other arguments than the operator takes",
-     "compare with docs/dialect-ascend.md; the result comes first: `T.tile.max(dst, a, b)`",
+     "compare with the signature of TileLang-Ascend; the result comes first: `T.tile.max(dst, a, b)`",
      "Python"),
     ("list-index", "cause", "TL880",
      ("IndexError: list index out of range",),

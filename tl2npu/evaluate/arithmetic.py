@@ -107,12 +107,28 @@ def _truncdiv(a: Numbers, b: Numbers) -> Numbers:
     return np.trunc(np.true_divide(a, b)).astype(np.int64)
 
 
+def _within(function: Callable[[Numbers], Numbers]) -> Callable[[Numbers], Numbers]:
+    """Infinite where float32 is."""
+
+    def applied(x: Numbers) -> Numbers:
+        found = np.asarray(function(x))
+        return np.where(np.abs(found) > _LARGEST, np.copysign(np.inf, found), found)[()]
+
+    return applied
+
+
+_LARGEST = 3.4028234663852886e38
 _OF_ONE: Mapping[str, Callable[..., Numbers]] = {
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sigmoid": _sigmoid,
     "erf": _erf,
     "round": np.rint,
-    "exp10": lambda x: np.power(10.0, x),
+    "exp": _within(np.exp),
+    "exp2": _within(np.exp2),
+    "exp10": _within(lambda x: np.power(10.0, x)),
+    "expm1": _within(np.expm1),
+    "cosh": _within(np.cosh),
+    "sinh": _within(np.sinh),
     "atanh": np.arctanh,
 }
 _OTHERS: Mapping[str, Callable[..., Any]] = {
@@ -180,5 +196,5 @@ def closest(dtype: str, least: bool) -> float | int:
         low = -(1 << (width - 1)) if signed else 0
         return low if least else low + (1 << width) - 1
     ends = {"float16": 65504.0, "float8_e4m3": 448.0, "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
-    end = ends.get(plain(dtype), 3.4028234663852886e38)
+    end = ends.get(plain(dtype), _LARGEST)
     return -end if least else end

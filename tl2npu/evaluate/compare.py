@@ -18,7 +18,7 @@ from tl2npu.evaluate.host import Unfit
 from tl2npu.evaluate.launch import Launch
 from tl2npu.evaluate.parting import Parting, parting
 from tl2npu.evaluate.sizes import Sizes
-from tl2npu.evaluate.values import NotChecked
+from tl2npu.evaluate.values import Fault, NotChecked
 from tl2npu.evaluate.verdict import Outcome, verdict
 from tl2npu.kernel.model import Memory
 
@@ -66,11 +66,13 @@ def _drawn(old: Subject, new: Subject, chosen: Sizes) -> Outcome:
     """Compare a few blocks of the grid, and more where these tell nothing; integers that the old kernel cannot take are
     drawn again."""
     has_integers = any(b.memory is Memory.GM and b.dtype.startswith(("i", "T.int")) for b in old.kernel.params)
-    attempts = inputs.ATTEMPTS if has_integers else inputs.ATTEMPTS[:1]
+    attempts = inputs.ATTEMPTS if has_integers else inputs.ATTEMPTS[:2]
     pairs = [_Pair(old, new, chosen, attempt) for attempt in attempts]
     outcome = Outcome(None)
     for much in range(int(has_integers), 3):  # what tables say is another thing for each block
         for pair in pairs:
+            if pair.attempt == inputs.PLAIN and not outcome.is_little:
+                continue  # it is not floats that the old kernel cannot take
             outcome = pair.compared(much)
             if outcome.equal is not None or not outcome.why.startswith(_OLD):
                 break
@@ -114,6 +116,10 @@ class _Pair:
                     self._must_be_definite()
                     return replace(found, parting=self._parting(some))
                 return found
+        except Fault as fault:
+            if self.label == _NEW:
+                return Outcome(False, f"{fault}", bound, fails=True)
+            return Outcome(None, f"{self.label}: {fault}", bound)
         except NotChecked as missing:
             return Outcome(None, f"{self.label}: {missing}", bound, isinstance(missing, Unfit))
         except _FAILS as error:

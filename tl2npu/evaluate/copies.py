@@ -13,7 +13,7 @@ from typing import Any
 
 from tl2npu.dialects import element_types
 from tl2npu.evaluate import arithmetic
-from tl2npu.evaluate.values import NotChecked, Region, Row, whole_number
+from tl2npu.evaluate.values import Fault, NotChecked, Region, Row, whole_number
 from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.model import Memory
 
@@ -46,11 +46,15 @@ def copy(
         return
     if any(b <= a for a, b in zip(low, high, strict=True)):
         return
+    if not gpu and src.tile.in_global != dst.tile.in_global:  # it has the last two axes of the tensor (ascend.cc)
+        own = axes[0] if src.tile.in_global else axes[1]
+        rest = len(own) - 2 + (own[-1:] != [len(starts[0 if src.tile.in_global else 1]) - 1])
+        high = [first + 1 if n < rest else last for n, (first, last) in enumerate(zip(low, high, strict=True))]
     dst.tile.touch()
     source = src.tile.data[_slices(starts[0], axes[0], low, high)]
     target = dst.tile.data[_slices(starts[1], axes[1], low, high)]
     if source.size != target.size:
-        raise NotChecked(f"a copy of {source.size} elements of `{src.tile.name}` to {target.size}")
+        raise Fault(f"a copy of {source.size} elements of `{src.tile.name}` to {target.size}")
     values = source if combine is None else combine(target, source.reshape(target.shape))
     mode = "CAST_TRUNC"
     if not gpu and src.tile.memory is dst.tile.memory is Memory.UB:
@@ -125,7 +129,7 @@ def _aligned(extents: Sequence[int], other: Region) -> list[int]:
         return list(extents[len(extents) - rank :])
     several = [extent for extent in extents if extent != 1]
     if len(several) > rank:
-        raise NotChecked(f"a copy of a tile with {len(several)} axes to a place in `{other.tile.name}` with {rank}")
+        raise Fault(f"a copy of a tile with {len(several)} axes to a place in `{other.tile.name}` with {rank}")
     return [1] * (rank - len(several)) + several
 
 
@@ -135,7 +139,7 @@ def _from_the_end(
     """An axis of extent 1 on one side only: it is the one as far from the end."""
     ends = {n - len(extents[0]) for n in axes[0]} | {n - len(extents[1]) for n in axes[1]}
     if ends and min(ends) < -min(len(extents[0]), len(extents[1])):
-        raise NotChecked(f"a copy of `{src.tile.name}` to `{dst.tile.name}` of other extents")
+        raise Fault(f"a copy of `{src.tile.name}` to `{dst.tile.name}` of other extents")
     return [sorted(n + len(side) for n in ends) for side in extents]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tl2npu.evaluate import arithmetic
-from tl2npu.evaluate.values import Array, NotChecked, Tile, whole_number
+from tl2npu.evaluate.values import Array, Fault, NotChecked, Tile, whole_number
 
 Shape = tuple[int, ...]
 COMBINED: Mapping[str, np.ufunc] = {"+": np.add, "max": np.maximum, "min": np.minimum}
@@ -20,7 +20,7 @@ COMBINED: Mapping[str, np.ufunc] = {"+": np.add, "max": np.maximum, "min": np.mi
 def load(tile: Tile, index: Sequence[Array], zeros: bool) -> Array:
     """The elements at an index; lanes read 0 (``zeros``) behind the ends of a tile, or what nobody has stored."""
     if len(index) != len(tile.shape):
-        raise NotChecked(f"`{tile.name}` has {len(tile.shape)} axes and {len(index)} indices")
+        raise Fault(f"`{tile.name}` has {len(tile.shape)} axes and {len(index)} indices")
     if tile.lanes:
         place = tuple(whole_number(item, tile.name) for item in index)
         if place in tile.lanes:
@@ -97,7 +97,7 @@ def store(tile: Tile, index: Sequence[Array], value: Array, lanes: Shape, mask: 
     place.
     """
     if len(index) != len(tile.shape):
-        raise NotChecked(f"`{tile.name}` has {len(tile.shape)} axes and {len(index)} indices")
+        raise Fault(f"`{tile.name}` has {len(tile.shape)} axes and {len(index)} indices")
     tile.touch()
     plain = all(isinstance(item, (int, np.integer)) for item in index)
     if plain and tile.local and not how and math.prod(lanes) > 1:
@@ -163,7 +163,8 @@ def _same(left: Any, right: Any) -> bool:
 
 def several(tile: Tile, index: Sequence[Array], lanes: Shape, mask: Array | None) -> bool:
     """Whether several lanes have the same element."""
-    if not lanes:
+    slices = _window(tile.data.shape, index)
+    if not lanes or (slices is not None and tile.data[slices].shape == lanes):
         return False
     keep = np.broadcast_to(True if mask is None else mask, lanes)
     places = [np.broadcast_to(_integers(tile, item), lanes) for item in index]

@@ -16,7 +16,7 @@ import numpy as np
 
 from tl2npu.evaluate import arithmetic, elements
 from tl2npu.evaluate.races import Watch
-from tl2npu.evaluate.values import Array, Cell, Frame, NotChecked, Region, Tile, Unknown, whole_number
+from tl2npu.evaluate.values import Array, Cell, Fault, Frame, NotChecked, Region, Tile, Unknown, whole_number
 from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.style import Dialect
@@ -50,7 +50,10 @@ _COMPARED: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
 }
 _CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None, "__name__": "kernel"}
 _NUMBERS = frozenset({int, float})
+_QUICK = frozenset({int, float, np.ndarray})
 _MISSING = object()
+STATEMENT = 200
+"""What a statement counts beside its elements."""
 TOO_MANY = "it takes too many steps"
 CORES = 4
 """Of the device, where a kernel asks for their number: few, so that a core does several tasks."""
@@ -79,7 +82,7 @@ class Expressions:
 
     def spend(self, elements_: int) -> None:
         """Count work; raises :class:`NotChecked` when there was too much of it."""
-        self.left -= elements_ + 200
+        self.left -= elements_ + STATEMENT
         if self.left < 0:
             raise NotChecked(TOO_MANY)
 
@@ -120,6 +123,8 @@ class Expressions:
             return getattr(np, name)
         if module in ("tilelang.language", "torch") and arithmetic.is_stored(name):
             return name
+        if not resolved and isinstance(node, cst.Name):
+            raise Fault(f"`{node.value}` has no value")
         raise NotChecked(f"the value of `{code(node)}` is not known")
 
     def call(self, node: cst.Call) -> object:
@@ -159,7 +164,7 @@ def number(node: cst.BaseExpression) -> Run:
 
     def function(machine: Expressions) -> Any:
         found = run(machine)
-        if isinstance(found, (int, float, np.ndarray, np.generic)):
+        if type(found) in _QUICK or isinstance(found, (int, float, np.generic)):
             return found
         if isinstance(found, Tile) and found.data.size == 1:
             return found.data.reshape(-1)[0]
@@ -247,7 +252,7 @@ def _item(machine: Expressions, several: Sequence[object], index: cst.BaseSlice)
     if isinstance(index, cst.Index):
         place = machine.whole(index.value)
         if not -len(several) <= place < len(several):
-            raise NotChecked("an item behind the end of a sequence")
+            raise Fault("an item behind the end of a sequence")
         return several[place]
     assert isinstance(index, cst.Slice)
     ends = [None if end is None else machine.whole(end) for end in (index.lower, index.upper)]
@@ -262,7 +267,7 @@ def _part(indices: Sequence[cst.BaseSlice]) -> Callable[[Expressions, Tile], Reg
     def function(machine: Expressions, tile: Tile) -> Region:
         shape = tile.data.shape
         if len(readers) > len(shape):
-            raise NotChecked(f"`{tile.name}` has more indices than axes")
+            raise Fault(f"`{tile.name}` has more indices than axes")
         found = [reader(machine, tile, axis) for axis, reader in enumerate(readers)]
         starts = [start for start, _ in found]
         if not has_slice:

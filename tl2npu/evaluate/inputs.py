@@ -19,11 +19,16 @@ from tl2npu.source.tree import nodes_of
 _BOUNDARIES = re.compile(r"seqlens|offset|indptr|starts?$|ends?$|^cu_|padded", re.IGNORECASE)
 _COUNTS = re.compile(r"sizes?$|lens?$|lengths?$|counts?$|^num_", re.IGNORECASE)
 _PADDED = 0.15
+_FEW = 4
+"""Indices of what nobody knows: most are small enough."""
+_LARGE, _FACTOR = 0.125, 96.0
+"""How many floats are large, and by what: `exp` overflows where no maximum was taken off."""
 _PERIOD = 65_521
 """Of large tensors: a prime, so that no two rows are alike."""
-ATTEMPTS = (1, 2, 3)
-"""Integers are drawn in their whole range, then from 0 and 1, then they are 0; counts get smaller: tables may be valid
-in few ways."""
+PLAIN = 1
+ATTEMPTS = (0, PLAIN, 2, 3)
+"""At first some floats are large. Integers are drawn in their whole range, then from 0 and 1, then they are 0; counts
+get smaller: tables may be valid in few ways."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,10 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, 
         if kind == np.bool_:
             tensor.data = rng.random(shape) < 0.6
         elif kind == np.float64:
-            tensor.data = np.resize(rng.standard_normal(min(tensor.data.size, _PERIOD)) * 0.75 + 0.125, shape)
+            values_ = rng.standard_normal(min(tensor.data.size, _PERIOD)) * 0.75 + 0.125
+            if attempt < PLAIN:
+                values_[rng.random(values_.size) < _LARGE] *= _FACTOR
+            tensor.data = values_.reshape(shape) if values_.size == tensor.data.size else np.resize(values_, shape)
         elif arithmetic.bits(tensor.dtype) == 8:
             tensor.data = rng.integers(0 if kind.kind == "u" else -8, 120, shape).astype(kind)
         else:
@@ -92,14 +100,17 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, 
 def _integers(name: str, shape: tuple[int, ...], known: Range, rng: np.random.Generator, attempt: int) -> Any:
     if len(shape) == 1 and _COUNTS.search(name):
         most = max(known.longest // max(shape[0], 1), 1)
-        low, high = ((known.widest, 2 * known.widest), (known.widest // 2, known.widest), (1, most))[attempt - 1]
-        return rng.integers(low, high + 1, shape)
-    if attempt > 1:
+        ends = ((known.widest, 2 * known.widest), (known.widest // 2, known.widest), (1, most))
+        low, high = ends[max(attempt, PLAIN) - 1]
+        found = rng.integers(low, high + 1, shape)
+        found[1::2] = rng.integers(1, low + 1, found[1::2].shape)  # a part of a tile
+        return found
+    if attempt > PLAIN:
         return rng.integers(0, 4 - attempt, shape)
     if len(shape) == 1 and _BOUNDARIES.search(name):
         found = np.sort(rng.integers(0, known.longest + 1, shape))
         found[:1], found[1:][-1:] = 0, known.longest
         return found
-    top = known.limit or 8
+    top = known.limit or _FEW
     indices = np.resize(rng.permutation(top), shape)
     return np.where(rng.random(shape) < _PADDED, -1, indices) if known.padded and known.limit else indices

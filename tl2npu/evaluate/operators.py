@@ -11,7 +11,7 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.evaluate import arithmetic, copies, elements
-from tl2npu.evaluate.values import Array, Cell, NotChecked, Region, Tile, whole_number
+from tl2npu.evaluate.values import Array, Cell, Fault, NotChecked, Region, Tile, whole_number
 from tl2npu.kernel.element_types import plain
 
 Args = Mapping[str, Any]
@@ -103,13 +103,13 @@ def _gemm(args: Args, place: Place) -> None:
     right = _matrix(_region(args, "B"), _flag(args, "transpose_B"))
     target = _region(args, "C")
     if left.shape[1] != right.shape[0]:
-        raise NotChecked("a product of matrices that do not fit")
+        raise Fault("a product of matrices that do not fit")
     rows = max(_PRODUCT // max(right.size, 1), 1)
     found = np.concatenate([left[row : row + rows] @ right for row in range(0, len(left), rows)])
     clear = _flag(args, "clear_accum") if place.gpu else _flag(args, "init")
     before = target.view()
     if found.size != before.size:
-        raise NotChecked("a product does not fit its sum")
+        raise Fault("a product does not fit its sum")
     target.assign(found if clear else before + found.reshape(before.shape))
 
 
@@ -141,7 +141,7 @@ def _reduce(name: str) -> Callable[[Args, Place], None]:
         found = combine(of(values), axis=axis)
         before = target.view()
         if np.size(found) != before.size:
-            raise NotChecked(f"a reduction of `{source.tile.name}` does not fit `{target.tile.name}`")
+            raise Fault(f"a reduction of `{source.tile.name}` does not fit `{target.tile.name}`")
         found = np.reshape(found, before.shape)
         target.assign(found if _flag(args, "clear", True) else join(before, found))
 
@@ -262,6 +262,8 @@ def _compare(args: Args, place: Place) -> None:
 def _select(args: Args, place: Place) -> None:
     target, mask = _region(args, "dst"), _region(args, "selMask")
     count, bits = target.view().size, mask.tile.bits
+    if bits is None and not mask.tile.written:
+        raise Fault(f"the mask `{mask.tile.name}` was never stored")
     if bits is None or bits.size < count or any(whole_number(s, "mask") for s in mask.starts):
         raise NotChecked(f"the bits of the mask `{mask.tile.name}` are not known")
     target.assign(np.where(bits[:count], _operand(args["src0"], count), _operand(args["src1"], count)))
@@ -287,7 +289,7 @@ def _progression(args: Args, place: Place) -> None:
     count = whole_number(args["count"], target.tile.name)
     view = target.view().reshape(-1)
     if count > view.size:
-        raise NotChecked("an arithmetic progression is longer than its tile")
+        raise Fault("an arithmetic progression is longer than its tile")
     new = view.copy()
     new[:count] = args["first_value"] + np.arange(count) * args["diff_value"]
     target.assign(new)
@@ -304,7 +306,7 @@ def _broadcast(args: Args, place: Place) -> None:
     try:
         target.assign(np.broadcast_to(values, shape).copy())
     except ValueError:
-        raise NotChecked(f"`{source.tile.name}` does not fit `{target.tile.name}`") from None
+        raise Fault(f"`{source.tile.name}` does not fit `{target.tile.name}`") from None
 
 
 def _row_expand(function: Callable[[Any, Any], Any]) -> Callable[[Args, Place], None]:

@@ -10,7 +10,7 @@ import libcst as cst
 import numpy as np
 
 from tl2npu.evaluate import arithmetic
-from tl2npu.kernel.model import Memory
+from tl2npu.kernel.model import CUBE_MEMORY, Memory
 
 Array = Any
 """A number, or a NumPy array with one value for each lane of the ``T.Parallel`` loops around."""
@@ -20,6 +20,11 @@ class NotChecked(Exception):
     """Something has no meaning here, or is not known; the message says what, for a person."""
 
 
+class Fault(NotChecked):
+    """No machine can run the kernel at these sizes: a name has no value, operands do not fit. One that was written
+    must not be like this."""
+
+
 @dataclass(eq=False)
 class Tile:
     """A tensor or a buffer. ``data`` has floats of 64 bits, whatever ``dtype`` is, integers or bools.
@@ -27,7 +32,7 @@ class Tile:
     ``halved``: each vector core has half of its rows, which is all that ``data`` holds; ``gathered``: it has all, and a
     row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1).
     ``sums``: lanes may add to one element (``T.alloc_reducer``). ``local``: each lane has all elements for itself,
-    which are in ``lanes``. ``bits``: the flat mask that a comparison left in it. ``written``: some of it was stored.
+    which are in ``lanes``. ``on_cube``: in a memory of the cube core. ``bits``: the flat mask that a comparison left in it. ``written``: some of it was stored.
     """
 
     name: str
@@ -41,11 +46,15 @@ class Tile:
     bits: np.ndarray[Any, Any] | None = None
     lanes: dict[tuple[int, ...], Array] = field(default_factory=dict)
     written: bool = False
+    on_cube: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.on_cube = self.memory in CUBE_MEMORY
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents of what this core has."""
-        return tuple(self.data.shape)
+        return self.data.shape
 
     @property
     def in_global(self) -> bool:
@@ -107,7 +116,7 @@ class Region:
         for start, extent in zip(self.starts, self.shape, strict=False):
             low = whole_number(start, self.tile.name)
             if low < 0:
-                raise NotChecked(f"a part of `{self.tile.name}` begins at {low}")
+                raise Fault(f"a part of `{self.tile.name}` begins at {low}")
             slices.append(slice(low, low + extent))
         return self.tile.data[tuple(slices)]
 
@@ -121,7 +130,7 @@ class Region:
             values = self.view().reshape(-1)
         if len(values) < count:
             if len(values) != 1:
-                raise NotChecked(f"an operator takes {count} elements of `{self.tile.name}`, which has {len(values)}")
+                raise Fault(f"an operator takes {count} elements of `{self.tile.name}`, which has {len(values)}")
             return values
         return values[:count]
 
@@ -180,6 +189,8 @@ class Frame:
 
 def whole_number(value: object, of: str) -> int:
     """An index that is one number."""
+    if type(value) is int:
+        return value
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]
     if isinstance(value, (bool, int, np.integer, np.bool_)):

@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import libcst as cst
 import numpy as np
 
 from tl2npu.evaluate.values import Tile
 
-if TYPE_CHECKING:
-    from tl2npu.evaluate.parting import Parting
-
 TOLERANCE = 1e-6
 """Of the magnitude: what other digits of log2(e) and formulas of functions make of ideal floats."""
+
+
+@dataclass(frozen=True)
+class Parting:
+    """``name`` is the tile, ``old`` the statement of the old kernel behind which its value is lost, ``new`` the one of
+    the new kernel that stores another; None where the new kernel stores nothing there."""
+
+    name: str
+    old: cst.CSTNode
+    new: cst.CSTNode | None
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,7 @@ class Outcome:
     """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ.
 
     ``unfit``: the factory does not take the sizes; ``is_little``: what was stored tells nothing; ``parting``: the first
-    statements with other values, where they were found.
+    statements with other values, where they were found; ``fails``: the new kernel cannot be run.
     """
 
     equal: bool | None
@@ -32,6 +40,7 @@ class Outcome:
     unfit: bool = False
     is_little: bool = False
     parting: Parting | None = None
+    fails: bool = False
 
     @property
     def shown_sizes(self) -> str:
@@ -52,18 +61,15 @@ def verdict(
             return Outcome(None, f"the new kernel has no tensor `{name}`", bound)
         if not tensor.written and not new[name].written:
             continue
-        mine, theirs, start = (one.reshape(-1) for one in (tensor.data, new[name].data, before[name]))
-        changed = np.flatnonzero((mine != start) | (theirs != start))  # NaN among them
-        mine, theirs, start = mine[changed], theirs[changed], start[changed]
-        defined = mine == mine
-        stored += int(np.count_nonzero(mine != start))
-        known += int(np.count_nonzero(defined & (mine != start)))
+        mine, theirs, start = tensor.data, new[name].data.reshape(tensor.shape), before[name].reshape(tensor.shape)
+        changed, defined = mine != start, mine == mine  # NaN differs from all
+        stored += int(np.count_nonzero(changed))
+        known += int(np.count_nonzero(defined & changed))
         bad = defined & ~is_close(mine, theirs)
         if np.any(bad):
-            first = int(np.argmax(bad))
-            place = np.unravel_index(int(changed[first]), tensor.shape)
+            place = np.unravel_index(int(np.argmax(bad)), tensor.shape)
             at = ", ".join(str(int(item)) for item in place)
-            text = f"`{name}[{at}]` would be {_shown(theirs[first])} and was {_shown(mine[first])}"
+            text = f"`{name}[{at}]` would be {_shown(theirs[place])} and was {_shown(mine[place])}"
             return Outcome(False, text, bound)
     if not stored:
         return Outcome(None, "the old kernel stores nothing at this size", bound, is_little=True)
@@ -73,14 +79,21 @@ def verdict(
 
 
 def is_close(left: Any, right: Any) -> Any:
-    """For each element whether the right one is what the left one should be."""
+    """For each element whether the right one is what the left one should be.
+
+    What cancels has the digits of its row: of the geometric mean of its numbers, since some are much larger.
+    """
     if left.dtype != np.float64:
         return left == right
-    finite = left[np.isfinite(left) & (left != 0)]
-    scale = float(np.median(np.abs(finite))) if finite.size else 0.0
     with np.errstate(all="ignore"):
-        near = np.abs(left - right) <= TOLERANCE * (np.abs(left) + scale / 10)
-    return (near & np.isfinite(left)) | (left == right)
+        size, gap = np.abs(left), np.abs(left - right)
+        found = (left == right) | ((gap <= TOLERANCE * size) & np.isfinite(left))
+        if found.all() or not left.ndim:
+            return found
+        counts = np.isfinite(size) & (size > 0)
+        mean = np.log(size, out=np.zeros_like(size), where=counts).sum(-1) / np.maximum(counts.sum(-1), 1)
+        scale = np.where(counts.any(-1), np.exp(mean), 0.0) / 10
+        return found | ((gap <= TOLERANCE * (size + scale[..., None])) & np.isfinite(left))
 
 
 def _shown(value: Any) -> str:

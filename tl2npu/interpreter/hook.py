@@ -22,7 +22,7 @@ _SWITCH = "TRITON_INTERPRET"
 def hooked(interpreter: Interpreter) -> Iterator[None]:
     """Inside of the context a script that imports Triton gets its interpreter, and ``interpreter`` every launch.
 
-    Raises NoTriton, at the script's import or here where Triton is loaded already, if it cannot be used.
+    Raises NoTriton at the script's import if it cannot be used: other scripts do not need it.
     """
     had = os.environ.get(_SWITCH)
     os.environ[_SWITCH] = "1"
@@ -30,13 +30,19 @@ def hooked(interpreter: Interpreter) -> Iterator[None]:
         warnings.filterwarnings(
             "ignore", "tl.make_block_ptr is deprecated"
         )  # which is why ``VERSIONS`` ends where it does
-        finder = _Finder(interpreter, stack)
+        loaded = sys.modules.get("triton")
+        usable = loaded is None or _is_usable(loaded)
+        finder = _Finder(interpreter, stack, None if usable else loaded)
         sys.meta_path.insert(0, finder)
         try:
-            if "triton" in sys.modules:
+            if not usable:
+                del sys.modules["triton"]  # so that the script's import asks for it
+            elif loaded is not None:
                 finder.begin()
             yield
         finally:
+            if loaded is not None:
+                sys.modules["triton"] = loaded
             sys.meta_path.remove(finder)
             os.environ.pop(_SWITCH)
             if had is not None:
@@ -46,14 +52,17 @@ def hooked(interpreter: Interpreter) -> Iterator[None]:
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds Triton, and begins when it has been loaded."""
 
-    def __init__(self, interpreter: Interpreter, stack: ExitStack) -> None:
+    def __init__(self, interpreter: Interpreter, stack: ExitStack, unusable: ModuleType | None) -> None:
         self.interpreter = interpreter
         self.stack = stack
         self.begun = False
+        self.unusable = unusable
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         if name != "triton" or self.begun:
             return None
+        if self.unusable is not None:
+            raise _other_version(self.unusable)
         found = importlib.machinery.PathFinder.find_spec(name, path, target)
         if found is None:
             raise NoTriton(f"this script needs Triton, which is not installed here; {_install()}")
@@ -72,12 +81,19 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def begin(self) -> None:
         """Repair the interpreter, and take the launches."""
         self.begun = True
-        version = sys.modules["triton"].__version__
-        if not (3, 7) <= tuple(int(part) for part in version.split(".")[:2]) < (3, 9):
-            raise NoTriton(f"Triton {version} cannot be used, only {VERSIONS}; {_install()}")
+        if not _is_usable(sys.modules["triton"]):
+            raise _other_version(sys.modules["triton"])
         from tl2npu.interpreter.launching import taken
 
         self.stack.enter_context(taken(self.interpreter))
+
+
+def _is_usable(triton: ModuleType) -> bool:
+    return (3, 7) <= tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 9)
+
+
+def _other_version(triton: ModuleType) -> NoTriton:
+    return NoTriton(f"Triton {triton.__version__} cannot be used, only {VERSIONS}; {_install()}")
 
 
 def _install() -> str:

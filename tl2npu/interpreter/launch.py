@@ -76,7 +76,8 @@ class Launch:
     tensors that were contiguous copies of what the script passed, because with that it read outside of every tensor.
 
     ``draw``: of which kind the values are, of a launch that is none of the script; ``changed`` says what else it
-    changes, and ``free`` names the scalars whose values go with no tensor.
+    changes, ``free`` names the scalars whose values go with no tensor, and ``resized`` has a size of the script's
+    launch and what it is here.
     """
 
     number: int
@@ -102,6 +103,7 @@ class Launch:
     draw: str = ""
     changed: str = ""
     free: tuple[str, ...] = ()
+    resized: tuple[int, int] | None = None
 
     @cached_property
     def inputs(self) -> Arrays:

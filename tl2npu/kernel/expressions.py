@@ -13,7 +13,7 @@ from tl2npu.kernel.model import Buffer, Dim, Operand, Scalar
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, ceildiv, const, opaque, var
 from tl2npu.source.brackets import one_piece
-from tl2npu.source.literals import text_of
+from tl2npu.source.literals import number_of, text_of
 from tl2npu.source.names import Names
 from tl2npu.source.tree import SubclassesOf, children, names_in, remembered
 
@@ -84,7 +84,7 @@ class Evaluator:
         if type(node) is cst.SimpleString:
             return text_of(node)
         if type(node) is cst.Float:
-            return node.evaluated_value
+            return number_of(node)
         return None
 
     def number(self, node: cst.BaseExpression, env: Env) -> float | None:

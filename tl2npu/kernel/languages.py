@@ -6,7 +6,7 @@ behind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from tl2npu.dialects import ascend, gpu, npuir
@@ -20,19 +20,17 @@ _CATALOGUES: Mapping[Dialect, tuple[Callable[[str], Operator | None], ...]] = {
 }
 
 
-def _found(dialect: Dialect, canonical: str) -> Iterator[Operator]:
-    for one in _CATALOGUES[dialect]:
-        op = one(canonical)
-        if op is not None:
-            yield op
-
-
 @cache
+def _found(dialect: Dialect, canonical: str) -> tuple[Operator, ...]:
+    return tuple(op for one in _CATALOGUES[dialect] if (op := one(canonical)) is not None)
+
+
 def lookup(dialect: Dialect, canonical: str) -> Operator | None:
     """The operator of a canonical name in a language, or in one that the kernel is on its way to or from."""
-    return next(_found(dialect, canonical), None)
+    return next(iter(_found(dialect, canonical)), None)
 
 
 def half_rewritten(dialect: Dialect, op: Operator, args: Sequence[tuple[str | None, object]]) -> Operator:
     """The first operator of the same name that takes the arguments of a call; the operator itself if none does."""
-    return next((row for row in _found(dialect, f"tilelang.language.{op.name}") if row.takes(args)), op)
+    rows = _found(dialect, f"tilelang.language.{op.name}")
+    return op if all(row is op for row in rows) else next((row for row in rows if row.takes(args)), op)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 import libcst as cst
 
 from tl2npu.kernel.element_types import is_known, plain
+from tl2npu.source.literals import number_of
 from tl2npu.source.signs import sign_of
 
 _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
@@ -21,7 +22,7 @@ _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
 def value_of(node: cst.BaseExpression) -> float | None:
     """The value of a plain number, with signs and powers of plain numbers."""
     if type(node) is cst.Integer or type(node) is cst.Float:
-        return float(node.evaluated_value)
+        return float(number_of(node))
     if type(node) is cst.UnaryOperation and isinstance(node.operator, (cst.Minus, cst.Plus)):
         inner = value_of(node.expression)
         return None if inner is None else -inner if isinstance(node.operator, cst.Minus) else inner

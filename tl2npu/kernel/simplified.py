@@ -16,6 +16,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.numbers import is_zero, without_type
+from tl2npu.source.literals import number_of
 from tl2npu.source.tree import nodes_of
 
 _Number = Callable[[cst.BaseExpression], "float | None"]
@@ -84,7 +85,7 @@ def assigned(statement: cst.CSTNode) -> cst.BaseExpression | None:
 def literal(node: cst.BaseExpression) -> float | None:
     """The value of a number as it is written, in an element type or not."""
     node = without_type(node)
-    return node.evaluated_value if isinstance(node, (cst.Integer, cst.Float)) else None
+    return number_of(node) if isinstance(node, (cst.Integer, cst.Float)) else None
 
 
 def simplified(

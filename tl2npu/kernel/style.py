@@ -25,6 +25,7 @@ _TELLING = _NPUIR_ONLY | {
 """Names of operators whose arguments may tell the languages apart."""
 _ASCEND_ONLY = frozenset({"alloc_ub", "alloc_L1", "alloc_L0A", "alloc_L0B", "alloc_L0C", "Scope"})
 _LAUNCHES = ("Kernel", "ClusterKernel", "CUDASourceCodeKernel")
+_SHOWN = _ASCEND_ONLY | {*_LAUNCHES}
 
 
 def dialect_of(node: cst.FunctionDef, names: Names, targets: Iterable[object] = ()) -> Dialect:
@@ -90,6 +91,8 @@ def _verdict(node: cst.FunctionDef, names: Names) -> bool | None:
     """True for code for a GPU, False for code for an NPU, None where nothing tells."""
     launched: bool | None = None
     for found in calls_in(node.body):
+        if type(found.func) is cst.Attribute and found.func.attr.value not in _SHOWN:
+            continue
         resolved = names.resolve(found.func) or ""
         name = resolved.removeprefix("tilelang.language.")
         if name == resolved:

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import dropwhile
 from types import MappingProxyType
 from typing import Literal, TypeVar, cast
@@ -16,6 +15,7 @@ import libcst as cst
 from tl2npu import printed
 from tl2npu.across.users import Users
 from tl2npu.codes import CODES
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.factories.factory import FileKernels
@@ -29,7 +29,7 @@ from tl2npu.passes.provenance import buffers_of, in_authors_words
 from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import SubclassesOf, mentioned, names_in, walk
+from tl2npu.source.tree import SubclassesOf, children, mentioned, names_in, remembered, walk
 
 FactT = TypeVar("FactT")
 
@@ -179,9 +179,34 @@ class Job:
             self._check_helpers(edits)
             for old, new in edits.replacements:
                 self._note_sources(new, old)
+            read, targets = self._kernel if self._is_beside(edits) else None, self.located.targets
             self.file = self.file.after(edits)
-            self._kernel = None
-            printed.edited(self.located.node)
+            self._kernel, self._facts = None, None
+            now = self.located
+            if read is not None and read.node is now.node and (self.targets is not None or targets == now.targets):
+                self._kernel = read
+            printed.edited(now.node)
+
+    def _is_beside(self, edits: Edits) -> bool:
+        """Whether the kernel reads as before: decorators change, or lines come that give new names."""
+        index, said = self.file.index, frozenset[str]()
+        around = [None, *index.ancestors(self.located.node)]
+        for old, new in edits.replacements:
+            if any(type(above) is cst.Decorator for above in index.ancestors(old)):
+                continue
+            come = [line for line in new if not _is_only_moved(old, line)]
+            if len(come) == len(new) and not edits.keeps(old):
+                return False
+            if index.enclosing(old, cst.FunctionDef) not in around:
+                return False  # in a macro
+            if any(type(line) is not cst.SimpleStatementLine for line in come):
+                return False
+            if any(type(part) is not cst.Assign for line in come for part in walk(line) if _IS_SMALL[type(part)]):
+                return False
+            said = said or frozenset(mentioned(self.module))
+            if any(assigned_names(line) & said for line in come):
+                return False
+        return True
 
     def restore(self, file: FileKernels, edited: list[tuple[str, cst.CSTNode, str]]) -> None:
         """Go back to an earlier state of the text."""
@@ -258,7 +283,8 @@ class Job:
 
     def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
         """A diagnostic of a rule at a node of the text as it stands now, about the author's tiles."""
-        message = in_authors_words(message, self._added_tiles(message), self._buffers_of_input, self.renamed)
+        known = _every_buffer(self.original.module)
+        message = in_authors_words(message, self._added_tiles(message), known, self.renamed)
         found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
         return found if node in self.original else replace(found, line=self.line(node))
 
@@ -285,13 +311,9 @@ class Job:
                 return line
         return None
 
-    @cached_property
-    def _names_of_input(self) -> set[str]:
-        return mentioned(self.original.module)
-
-    @cached_property
-    def _buffers_of_input(self) -> frozenset[str]:
-        return buffers_of(self.original.module)
+    @property
+    def _names_of_input(self) -> frozenset[str]:
+        return _every_name(self.original.module)
 
     def _added_tiles(self, message: str) -> set[str]:
         """The tiles that passes have added, of those that the code of a message names."""
@@ -307,15 +329,13 @@ class Job:
         statement = index.statement(node) if node in index else None
         if statement is None or not isinstance(statement, cst.BaseSmallStatement):
             return None
-        known = self._names_of_input
-        tiles = {b.name for b in self.kernel.buffers.values()}
-        added = (mentioned(statement) & tiles) - known
-        if not added or mentioned(statement) & tiles & known:
+        known, uses = self._names_of_input, self.fact(_uses)
+        own = next((names for other, names in uses if other is statement), frozenset())
+        added = own - known
+        if not added or own & known:
             return None
         allocated = {None, *(self.original.first_line(b.node) for b in self.kernel.buffers.values())}
-        statements = (line for line in walk(self.located.node.body) if _IS_SMALL[type(line)])
-        for other in dropwhile(lambda other: other is not statement, statements):
-            names = mentioned(other) & tiles
+        for other, names in dropwhile(lambda use: use[0] is not statement, uses):
             if not names & added:
                 continue
             lines = (self.original.first_line(other), self._line_replaced(other), self._line_around(other))
@@ -375,6 +395,31 @@ class Job:
         """Record a finding; ``done``: its advice is taken already, so the finding gets none."""
         found = self.finding(code, node, message, severity)
         self.notes.append(replace(found, help="") if done else found)
+
+
+def _is_only_moved(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether a function is another one with other lines above it."""
+    if type(old) is not cst.FunctionDef or type(new) is not cst.FunctionDef:
+        return False
+    parts, others = children(old), children(new)
+    return len(parts) == len(others) and all(one is other for one, other in zip(parts, others, strict=True))
+
+
+def _uses(job: Job) -> list[tuple[cst.CSTNode, frozenset[str]]]:
+    """Every small statement of the kernel, in text order, with the tiles that it names."""
+    tiles = {buffer.name for buffer in job.kernel.buffers.values()}
+    lines = (line for line in walk(job.located.node.body) if _IS_SMALL[type(line)])
+    return [(line, frozenset(mentioned(line) & tiles)) for line in lines]
+
+
+@remembered
+def _every_name(module: cst.Module) -> frozenset[str]:
+    return frozenset(mentioned(module))
+
+
+@remembered
+def _every_buffer(module: cst.Module) -> frozenset[str]:
+    return buffers_of(module)
 
 
 def _late(job: Job) -> Late:

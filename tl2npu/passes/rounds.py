@@ -23,13 +23,14 @@ def until_settled(job: Job, step: Callable[[], bool], progress: Callable[[], obj
     by the size of the tree. Raises :class:`Blocked` (TL902) for a step that changes nothing or does not end.
     """
     measure = progress or (lambda: job.module)
-    start, rounds, most = job.module, 0, 0
+    start, rounds, most = job.module, 0, _PER_NODE
     while True:
         before = measure()
         if not step():
             return
         rounds += 1
-        most = most or _PER_NODE * sum(1 for _ in walk(start))
+        if rounds > most == _PER_NODE:  # nearly no step needs as many: only then are the nodes counted
+            most *= sum(1 for _ in walk(start))
         if measure() == before or rounds > most:
             text = f"internal error: this rewriting does not end ({rounds} rounds); report it with the kernel"
             raise Blocked("TL902", job.located.node, text)

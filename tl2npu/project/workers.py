@@ -28,7 +28,7 @@ _GRACE = 2.0  # seconds that a process gets to end what it has started itself
 _LOOK = 0.5  # seconds between two looks whether the parent is still there
 _POLL = 0.1  # seconds between two looks at the CPU time of a job that has used up its time on the clock
 _CALLS = 64  # for each process: what is remembered between files would grow with their number
-_NEW_OBJECTS = 50_000  # between two collections: trees have no cycles, so nearly all memory is freed without them
+_NEW_OBJECTS = 300_000  # between two collections: trees have no cycles, so nearly all memory is freed without them
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from tl2npu.report.effort import effort
 from tl2npu.report.hunks import unified
-from tl2npu.report.model import DISPOSITIONS, SEVERITIES, Entry, Finding, Report
-from tl2npu.results import Change, Diagnostic, KernelResult, SelfCheck, Verified
+from tl2npu.report.model import DISPOSITIONS, SEVERITIES, Entry, Report
+from tl2npu.results import Diagnostic, KernelResult, Verified
 
 VERSION = 1
 
@@ -55,71 +55,33 @@ def _file(entry: Entry) -> dict[str, Any]:
         "beside": entry.beside,
         "error": entry.error,
         "kernels": [_kernel(entry, kernel) for kernel in entry.kernels],
-        "diagnostics": [_finding(finding) for finding in entry.findings],
-        "changes": [_change(change) for change in entry.changes],
+        "diagnostics": [
+            {**diagnostic_object(finding.diagnostic), "excerpt": finding.source} for finding in entry.findings
+        ],
+        "changes": [_object(change, "code cell line kernel safety message") for change in entry.changes],
         "diff": unified(entry.path, entry.hunks),
     }
 
 
 def _kernel(entry: Entry, kernel: KernelResult) -> dict[str, Any]:
-    work = effort(entry, kernel)
     return {
-        "name": kernel.name,
-        "cell": kernel.cell,
-        "line": kernel.line,
-        "file_line": kernel.file_line,
-        "source": kernel.source,
-        "target": kernel.target,
-        "disposition": kernel.disposition,
-        "reason": kernel.reason,
-        "codes": list(kernel.codes),
-        "errors": list(kernel.errors),
+        **_object(kernel, "name cell line file_line source target disposition reason codes errors"),
         "verified": verified(kernel.verified),
-        "checked": _checked(kernel.checked),
+        "checked": None if kernel.checked is None else _object(kernel.checked, "equal why sizes"),
         "pipes": [{"pipe": pipe, "cycles": cycles} for pipe, cycles in kernel.pipes],
-        "effort": {"minutes": work.minutes, "level": work.level},
+        "effort": _object(effort(entry, kernel), "minutes level"),
     }
 
 
-def _checked(found: SelfCheck | None) -> dict[str, Any] | None:
-    return None if found is None else {"equal": found.equal, "why": found.why, "sizes": found.sizes}
+def _object(thing: object, keys: str) -> dict[str, Any]:
+    return {key: getattr(thing, key) for key in keys.split()}
 
 
 def verified(proof: Verified | None) -> dict[str, Any] | None:
     """Which backend proved it, on how many launches, with which largest absolute difference."""
-    if proof is None:
-        return None
-    return {"backend": proof.backend, "calls": proof.calls, "max_error": proof.max_error}
+    return None if proof is None else _object(proof, "backend calls max_error")
 
 
 def diagnostic_object(diagnostic: Diagnostic) -> dict[str, Any]:
     """One diagnostic."""
-    return {
-        "code": diagnostic.code,
-        "name": diagnostic.name,
-        "severity": diagnostic.severity,
-        "safety": diagnostic.safety,
-        "cell": diagnostic.cell,
-        "line": diagnostic.line,
-        "file_line": diagnostic.file_line,
-        "column": diagnostic.column,
-        "end_line": diagnostic.end_line,
-        "kernel": diagnostic.kernel,
-        "message": diagnostic.message,
-        "help": diagnostic.help,
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {**diagnostic_object(finding.diagnostic), "excerpt": list(finding.source)}
-
-
-def _change(change: Change) -> dict[str, Any]:
-    return {
-        "code": change.code,
-        "cell": change.cell,
-        "line": change.line,
-        "kernel": change.kernel,
-        "safety": change.safety,
-        "message": change.message,
-    }
+    return _object(diagnostic, "code name severity safety cell line file_line column end_line kernel message help")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_args
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from tl2npu.report.hunks import parse_unified
 from tl2npu.report.json import VERSION
 from tl2npu.report.model import Entry, Finding, Report, ReportError, Run, Task
-from tl2npu.results import Change, Diagnostic, Disposition, KernelResult, Safety, SelfCheck, Severity, Skipped, Verified
+from tl2npu.results import Change, Diagnostic, KernelResult, SelfCheck, Skipped, Verified
 
 Value = TypeVar("Value")
 _MISSING: Any = object()
@@ -88,6 +89,24 @@ class _Object:
             raise ReportError(f"{self._at(key)} is not a list of strings")
         return tuple(values)
 
+    def read(self, kind: type[Value], known: Mapping[str, Any], **missing: Any) -> Value:
+        """A dataclass whose fields are keys of the object, or ``known``. ``missing``: values where a key may lack."""
+        hints = get_type_hints(kind)
+        left = [name for name in hints if name not in known]
+        return kind(**known, **{name: self._field(name, hints[name], missing.get(name, _MISSING)) for name in left})
+
+    def _field(self, key: str, hint: Any, default: Any) -> Any:
+        if get_origin(hint) is Literal:
+            return self.word(key, hint)
+        if get_origin(hint) is tuple:
+            return default if default is not _MISSING and self.maybe(key, list) is None else self.strings(key)
+        optional = get_args(hint)[:1] if isinstance(hint, UnionType) else ()
+        if optional == (float,):
+            return None if self.maybe(key, object) is None else self.number(key)
+        if optional:
+            return self.maybe(key, optional[0])
+        return self.line(key) if key in ("line", "column") else self.get(key, hint, default)
+
     def _at(self, key: str) -> str:
         return f"{self._where}.{key}" if self._where else key
 
@@ -151,60 +170,22 @@ def _entry(item: _Object) -> Entry:
 
 
 def _kernel(item: _Object) -> KernelResult:
-    return KernelResult(
-        item.get("name", str),
-        item.line("line"),
-        item.get("source", str),
-        item.get("target", str),
-        item.word("disposition", Disposition),
-        item.get("reason", str, ""),
-        item.strings("codes"),
-        None if item.maybe("verified", dict) is None else _proof(item.object("verified")),
-        item.maybe("cell", int),
-        item.maybe("file_line", int),
-        () if item.maybe("pipes", list) is None else item.objects("pipes", _pipe),
-        () if item.maybe("errors", list) is None else item.strings("errors"),
-        None if item.maybe("checked", dict) is None else _checked(item.object("checked")),
-    )
+    proof, checked = item.maybe("verified", dict), item.maybe("checked", dict)
+    known = {
+        "verified": None if proof is None else item.object("verified").read(Verified, {}),
+        "checked": None if checked is None else item.object("checked").read(SelfCheck, {}, why="", sizes=""),
+        "pipes": () if item.maybe("pipes", list) is None else item.objects("pipes", _pipe),
+    }
+    return item.read(KernelResult, known, reason="", errors=())
 
 
 def _pipe(item: _Object) -> tuple[str, float]:
     return item.get("pipe", str), item.number("cycles")
 
 
-def _checked(item: _Object) -> SelfCheck:
-    return SelfCheck(item.get("equal", bool), item.get("why", str, ""), item.get("sizes", str, ""))
-
-
-def _proof(item: _Object) -> Verified:
-    error = None if item.maybe("max_error", object) is None else item.number("max_error")
-    return Verified(item.get("backend", str), item.get("calls", int), error)
-
-
 def _finding(item: _Object) -> Finding:
-    diagnostic = Diagnostic(
-        item.get("code", str),
-        item.get("name", str),
-        item.word("severity", Severity),
-        item.line("line"),
-        item.get("message", str),
-        item.get("help", str),
-        item.line("column"),
-        item.maybe("end_line", int),
-        item.maybe("kernel", str),
-        item.word("safety", Safety),
-        item.maybe("cell", int),
-        item.maybe("file_line", int),
-    )
-    return Finding(diagnostic, item.strings("excerpt"))
+    return Finding(item.read(Diagnostic, {}), item.strings("excerpt"))
 
 
 def _change(item: _Object) -> Change:
-    return Change(
-        item.get("code", str),
-        item.line("line"),
-        item.get("message", str),
-        item.maybe("kernel", str),
-        item.word("safety", Safety),
-        item.maybe("cell", int),
-    )
+    return item.read(Change, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -59,6 +60,9 @@ _COLOURS = {
     "info": "cyan",
 }
 _INDENT = "  "
+_NAMES = re.compile(r"`[^`]*`")
+_FEW = 3
+"""So many lines with one cause are shown one by one."""
 MOST_WHYS = 3
 """So many reasons why kernels were not evaluated are shown."""
 
@@ -120,11 +124,15 @@ class TextReport:
         for kernel in (*entry.kernels, None):
             if kernel is not None and report.run.task != "check":
                 lines += self._kernel(entry, kernel)
+            found = [one for one in entry.findings_of(kernel) if self.explain or one.diagnostic.code not in SPEED]
             above: Finding | None = None
-            for finding in entry.findings_of(kernel):
-                if self.explain or finding.diagnostic.code not in SPEED:
-                    lines += self._finding(entry, finding, _margin(report), above)
-                    above = finding
+            for first, others in same_cause(found) if not self.explain else ((one, []) for one in found):
+                lines += self._finding(entry, first, _margin(report), above)
+                above = first
+                if others:
+                    numbers = ", ".join(str(one.diagnostic.line) for one in others)
+                    text = f"and {counted(len(others), 'more line')}: {numbers}"
+                    lines += self._wrapped(text, _margin(report) + _INDENT, {})
             if self.explain:
                 lines += self._changes(entry.changes_of(kernel))
         if entry.beside is not None and entry.error is None:
@@ -197,6 +205,27 @@ class TextReport:
 
     def _styled(self, text: str, kind: str) -> str:
         return click.style(text, fg=_COLOURS[kind], bold=kind in ("error", "refused") or None) if self.color else text
+
+
+def same_cause(found: Sequence[Finding]) -> Iterator[tuple[Finding, list[Finding]]]:
+    """Findings that say the same of several lines, in place of the first; a few are shown one by one.
+
+    Messages that differ in names alone are the same one. Every other format has all of them.
+    """
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for one in found:
+        groups.setdefault(_said(one), []).append(one)
+    for one in found:
+        group = groups[_said(one)]
+        if len({same.diagnostic.line for same in group}) <= _FEW:
+            yield one, []
+        elif one is group[0]:
+            yield one, group[1:]
+
+
+def _said(finding: Finding) -> tuple[object, ...]:
+    item = finding.diagnostic
+    return item.code, item.severity, item.cell, _NAMES.sub("", item.message), _NAMES.sub("", item.help or "")
 
 
 def _place(finding: Finding) -> tuple[int | None, int, int]:

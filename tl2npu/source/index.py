@@ -247,6 +247,11 @@ class Index:
         return known[1]
 
     @cached_property
+    def code(self) -> str:
+        """The text of the tree, with what it has of other files."""
+        return self.module.code
+
+    @cached_property
     def longest_line(self) -> int:
         """Characters in the longest line of the text."""
         return max(len(line) for line in _NEWLINE.split(self._source()))

@@ -80,21 +80,16 @@ class Names:
         new.__dict__.pop("_bound_in_expressions", None)
         now = {id(old): node for old, node in chain}
         scopes: dict[int, _Scope] = {}
-
-        def copied(scope: _Scope) -> _Scope:
-            if id(scope) not in scopes:
-                outer = copied(scope.outer) if scope.outer is not None else None
-                scopes[id(scope)] = _Scope(outer, scope.is_class, _moved(scope.bindings, now))
-            return scopes[id(scope)]
-
         (*_, (_, function)) = chain
         assert isinstance(function, cst.FunctionDef)
         before = next(scope for key, scope in self._inner.items() if now.get(key) is function)
-        new._index, new._module = index, copied(self._module)
-        new._inner = {id(now[key]) if key in now else key: copied(scope) for key, scope in self._inner.items()}
+        new._index, new._module = index, _copied(self._module, now, scopes)
+        new._inner = {
+            id(now[key]) if key in now else key: _copied(scope, now, scopes) for key, scope in self._inner.items()
+        }
         new._telling, new._classes, new._resolving = set(self._telling), list(self._classes), set()
         assert before.outer is not None
-        new._collect_function(function, copied(before.outer))
+        new._collect_function(function, _copied(before.outer, now, scopes))
         mine = new._inner[id(function)].bindings
         new._bound_inside = self._bound_inside | mine.keys()
         told = [{name: bound[name] for name in bound.keys() & new._telling} for bound in (before.bindings, mine)]
@@ -396,6 +391,14 @@ class Names:
             self._telling.add(name)
         else:
             scope.bind(name, UNKNOWN)
+
+
+def _copied(scope: _Scope, now: Mapping[int, cst.CSTNode], done: dict[int, _Scope]) -> _Scope:
+    """A scope of its own, and those around it, with the definitions that are other nodes now."""
+    if id(scope) not in done:
+        outer = _copied(scope.outer, now, done) if scope.outer is not None else None
+        done[id(scope)] = _Scope(outer, scope.is_class, _moved(scope.bindings, now))
+    return done[id(scope)]
 
 
 def _moved(bindings: dict[str, list[Binding]], now: Mapping[int, cst.CSTNode]) -> dict[str, list[Binding]]:

@@ -48,21 +48,8 @@ class SubclassesOf(dict[type, bool]):
         return self.setdefault(kind, issubclass(kind, self.bases))
 
 
-class _Remembered(Generic[NodeT, ResultT]):
-    """A function of one node with its results; to be used through :func:`remembered`."""
-
-    def __init__(self, function: Callable[[NodeT], ResultT]) -> None:
-        self._function = function
-        self.results: dict[int, tuple[NodeT, ResultT]] = {}
-
-    def __call__(self, node: NodeT) -> ResultT:
-        found = self.results.get(id(node))
-        if found is None:
-            found = self.results[id(node)] = node, self._function(node)
-        return found[1]
-
-
-_remembered: list[_Remembered[Any, Any] | _Gathered[Any]] = []
+_remembered: list[dict[int, Any]] = []
+"""By the id of a node: the node, and what was worked out of it."""
 
 
 def remembered(function: Callable[[NodeT], ResultT]) -> Callable[[NodeT], ResultT]:
@@ -70,9 +57,17 @@ def remembered(function: Callable[[NodeT], ResultT]) -> Callable[[NodeT], Result
 
     Until the end of :func:`one_file` the nodes stay in memory with the results.
     """
-    made = _Remembered(function)
-    _remembered.append(made)
-    return made
+    results: dict[int, tuple[NodeT, ResultT]] = {}
+    _remembered.append(results)
+    known = results.get
+
+    def recall(node: NodeT) -> ResultT:
+        found = known(id(node))
+        if found is None:
+            found = results[id(node)] = node, function(node)
+        return found[1]
+
+    return recall
 
 
 @contextmanager
@@ -80,18 +75,17 @@ def one_file() -> Iterator[None]:
     """While a file is worked on. Behind it everything about its nodes is forgotten.
 
     Trees have no cycles: nearly all memory is freed without a collection, and looking for garbage took a fifth of the
-    time. So that is done once, for what the file has left.
+    time. What the file has left is looked for behind it, when there is enough of it.
     """
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        for one in _remembered:
-            one.results.clear()
+        for results in _remembered:
+            results.clear()
         if collects:
             gc.enable()
-            gc.collect(1)
 
 
 @cache
@@ -198,33 +192,32 @@ class _Gathered(Generic[NodeT]):
     def __init__(self, of_part: Callable[[cst.CSTNode], Sequence[NodeT]], wanted: SubclassesOf) -> None:
         """``of_part``: of an expression or a line, with what is below; ``wanted``: statements that count themselves."""
         self._of_part, self._wanted = of_part, wanted
-        self.results: dict[int, tuple[cst.CSTNode, Sequence[NodeT]]] = {}
-        _remembered.append(self)
+        self._results: dict[int, tuple[cst.CSTNode, Sequence[NodeT]]] = {}
+        _remembered.append(self._results)
 
-    def __call__(self, node: cst.CSTNode) -> Sequence[NodeT]:
+    def below(self, node: cst.CSTNode) -> Sequence[NodeT]:
+        """What counts of the node itself and below it."""
         kind = type(node)
-        if kind is cst.Module:  # not remembered: there is a new one after every edit
-            own = [cast("NodeT", node)] if self._wanted[kind] else []
-            return [*own, *(found for statement in children(node) for found in self(statement))]
-        if not HOLDS_LINES[kind] and not _IN_LINES[kind]:
-            return self._of_part(node)
-        known = self.results.get(id(node))
-        if known is not None:
+        place = 0 if kind is cst.Module else id(node)  # there is a new module after every edit: one is remembered
+        known = self._results.get(place)
+        if known is not None and known[0] is node:
             return known[1]
-        found: Sequence[NodeT]
         if _IN_LINES[kind]:
-            found = self._of_part(node)
-        else:
-            found = [cast("NodeT", node)] if self._wanted[kind] else []
-            for child in children(node):
-                found += self(child)
-        self.results[id(node)] = node, found
+            lines = self._of_part(node)
+            self._results[place] = node, lines
+            return lines
+        if not HOLDS_LINES[kind] and kind is not cst.Module:
+            return self._of_part(node)
+        found = [cast("NodeT", node)] if self._wanted[kind] else []
+        for child in children(node):
+            found += self.below(child)
+        self._results[place] = node, found
         return found
 
 
 def names_in(node: cst.CSTNode) -> Sequence[cst.Name]:
     """Every name below a node, read or bound, in text order; attributes and keywords of calls are no names."""
-    return _names(node)
+    return _names.below(node)
 
 
 def mentioned(node: cst.CSTNode) -> set[str]:
@@ -250,7 +243,7 @@ def _names_of_part(node: cst.CSTNode) -> list[cst.Name]:
 
 def nodes_of(node: cst.CSTNode, *kinds: type[NodeT]) -> Sequence[NodeT]:
     """Every node of these classes, the node itself and below it, in the order of :func:`walk`."""
-    return cast("Sequence[NodeT]", _of_kinds(kinds)(node))
+    return cast("Sequence[NodeT]", _of_kinds(kinds).below(node))
 
 
 @cache

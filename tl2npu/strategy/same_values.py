@@ -37,7 +37,7 @@ def checked(given: Job, result: KernelResult, job: Job) -> tuple[KernelResult, J
 
 def _different(found: Outcome) -> str:
     at = f" ({found.shown_sizes})" if found.shown_sizes else ""
-    text = f"the new kernel would compute something else: {found.why}{at}"
+    text = f"the new kernel would {'fail' if found.fails else 'compute something else'}: {found.why}{at}"
     if found.parting is None:
         return text
     new = found.parting.new

@@ -138,7 +138,7 @@ def largest(old: np.ndarray, new: np.ndarray) -> float:
 
 
 def difference(
-    old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None, errors: float = 0.0
+    old: np.ndarray, new: np.ndarray, rtol: float, atol: float | np.ndarray | None, errors: float = 0.0
 ) -> Difference | None:
     """How ``new`` differs from ``old`` (same shape and type) beyond the tolerance, or None.
 
@@ -155,7 +155,7 @@ def difference(
 
 
 def agreement(
-    old: np.ndarray, new: np.ndarray, rtol: float, atol: float | None, errors: float = 0.0
+    old: np.ndarray, new: np.ndarray, rtol: float, atol: float | np.ndarray | None, errors: float = 0.0
 ) -> np.ndarray:
     """Which elements agree within the tolerance; see :func:`difference`."""
     left, right = _wide(old), _wide(new)
@@ -166,9 +166,25 @@ def agreement(
     with np.errstate(all="ignore"):
         least = max(errors, _least(old, rtol))
         absolute = np.maximum(rtol * scale(left), least) if atol is None else atol
+        if isinstance(atol, np.ndarray):
+            absolute = np.maximum(atol, least)
         close = np.abs(left - right) <= absolute + rtol * np.abs(left)
     agrees: np.ndarray = np.where(finite & np.isfinite(right), close, alike)
     return agrees
+
+
+_TERMS = 4.0
+"""An element may be wrong by that many times the tolerance of its terms: a chain of roundings adds up."""
+
+
+def has_one_scale(values: np.ndarray) -> bool:
+    """Whether no neighbours tell the scale of an element: of a vector, or a handful of numbers."""
+    return scale(values).size == 1 < values.size and values.dtype.kind not in "iub"
+
+
+def of_terms(sizes: np.ndarray, rtol: float) -> np.ndarray:
+    """The absolute tolerance of elements whose terms have these sizes; infinite where they are not known."""
+    return np.where(np.isfinite(sizes), _TERMS * rtol * sizes, np.inf)
 
 
 def _least(array: np.ndarray, rtol: float) -> float:
@@ -194,7 +210,7 @@ def scale(values: np.ndarray) -> np.ndarray:
     a product of matrices a term of row ``i`` and column ``j`` is a row's factor times a column's. So the scale is a
     product of factors, one for each slice along each axis, such that all slices have a root mean square of 1 when they
     are divided by it. A row of means beside a row of sums of squares has its own scale; an element that is small
-    beside its whole row does not.
+    beside its whole row does not. Of a vector see :func:`has_one_scale`.
     """
     finite = np.isfinite(values)
     sizes = np.where(finite, np.abs(values), 0.0).astype(np.float64)

@@ -7,11 +7,13 @@ on the way to a wider type.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tl2npu.simulator.arithmetic.jittered import STEP
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Cast, Expr, Load, Var
@@ -96,16 +98,37 @@ _ERRORS = 3.0
 """Twice the error of the old kernel, as with ``--golden``, and that itself."""
 
 
-def results_in(arithmetic: Counted, compiled: Any, inputs: Arrays, scalars: dict[str, Any], device: str) -> Arrays:
+_RUNS = 4
+"""As many runs with errors: of fewer, all may be small by chance."""
+
+
+def term_sizes(compiled: Any, inputs: Arrays, scalars: dict[str, Any], device: str, names: Iterable[str]) -> Arrays:
+    """How large the terms of each element of some results are; nothing where the kernel cannot be run in float64."""
+    try:
+        exact = exact_results(compiled, inputs, scalars, device)
+        found = {name: np.zeros(exact[name].shape) for name in names}
+        for seed in range(_RUNS):
+            moved = results_in("jittered", compiled, inputs, scalars, device, seed)
+            with np.errstate(all="ignore"):
+                for name, squares in found.items():
+                    squares += np.square((moved[name] - exact[name]) / STEP) / _RUNS
+    except Exception:  # digits that no float64 has, or an index made of floats
+        return {}
+    return {name: np.sqrt(squares) for name, squares in found.items()}
+
+
+def results_in(
+    arithmetic: Counted, compiled: Any, inputs: Arrays, scalars: dict[str, Any], device: str, seed: int = 0
+) -> Arrays:
     """All tensors after a launch in an arithmetic, by parameter name. ``inputs`` are all of them before it; both by
     index."""
-    session = observe(arithmetic, "actual", "off", device).session
+    session = observe(arithmetic, "actual", "off", device, seed).session
     kernel = compiled.kernel
     laid = layouts.of(kernel)
     numbers = {p.name: p.number for p in (*kernel.params, *kernel.outputs) if isinstance(p, Buffer)}
     shared = copies(inputs)
     arrays = {id(a): layouts.in_memory(laid.get(name), a) for name, a in shared.items()}
-    if arithmetic == "widened":
+    if arithmetic in ("widened", "jittered"):
         arrays = {key: a.astype(np.float64) if dtypes.is_float(a.dtype.name) else a for key, a in arrays.items()}
     given = {name: arrays[id(a)] for name, a in shared.items()}
     known = {p: scalars[p.name] for p in kernel.params if isinstance(p, Var)}

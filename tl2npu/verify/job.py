@@ -457,7 +457,8 @@ def _script(job: Job, emit: Emit) -> int:
             compared(emit, repeated, again)
         if recording is not None and recording.kernel in of_triton.drawn:
             observed.session.recorder = None
-            of_triton.further(job.source, recording.kernel, None if wrong else sys.modules["__main__"])
+            module = None if wrong else sys.modules["__main__"]
+            of_triton.further(recording.kernel, module, compiled.arguments)
             observed.session.recorder = repeat
         emit({"event": "stop"})
 

@@ -18,9 +18,10 @@ from tl2npu.simulator.lowering.lower import developer
 from tl2npu.simulator.standin.jit import JITKernel
 from tl2npu.verified import Comparison, Fault, Metrics
 from tl2npu.verify import layouts
-from tl2npu.verify.compare import Difference, difference, largest
+from tl2npu.verify.compare import Difference, difference, has_one_scale, largest, of_terms
 from tl2npu.verify.drawing import SIZES
 from tl2npu.verify.further import judged
+from tl2npu.verify.golden import term_sizes
 from tl2npu.verify.launching import CannotBuild, allocate, named
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.matching import Match, Unmatched, match
@@ -239,11 +240,30 @@ class _Launch:
         buffer = next(b for b in (*self.compiled.kernel.outputs, *self.compiled.kernel.params) if b.name == name)
         assert isinstance(buffer, Buffer)
         found = judge._difference(recording, buffer, left, counted, old)
+        found = found or self._small(old, buffer, left, counted, matched)
         if found is None or self._is_rounding(old, buffer, right) or self._is_of_numbers(old, buffer, left, matched):
             return
         if not self.differs:
             self.differs = True
             self._report(name, old, found, outcome, (left, counted))
+
+    def _small(
+        self, old: str, buffer: Buffer, left: np.ndarray, right: np.ndarray, matched: Match
+    ) -> Difference | None:
+        """A difference of an element that is small beside others of its vector, and not beside its own terms."""
+        judge, recording = self.judge, self.recording
+        usual, errors = recording.tolerance(old, buffer.dtype), recording.own_errors.get(old, 0.0)
+        by_user = judge.settings.rtol is not None or judge.settings.atol is not None
+        if not judge.precise or judge.elsewhere is not None or by_user or not usual or not has_one_scale(left):
+            return None
+        if difference(left, right, usual, np.zeros(()), errors) is None:
+            return None
+        inputs = {name: recording.inputs[given] for name, given in matched.tensors.items()}
+        scalars = {name: recording.scalars[given] for name, given in matched.scalars.items()}
+        sizes = term_sizes(self.compiled, inputs, scalars, judge.settings.device, [buffer.name]).get(buffer.name)
+        if sizes is None or sizes.shape != left.shape:
+            return None
+        return difference(left, right, usual, of_terms(sizes, usual), errors)
 
     def _is_rounding(self, old: str, buffer: Buffer, right: np.ndarray) -> bool:
         """Whether the new kernel agrees with what the old one would give if it did not round on its way."""

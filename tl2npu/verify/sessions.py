@@ -52,16 +52,19 @@ class Observed:
         return self._report.undefined(tensor) if self._report is not None else None
 
 
-def observe(arithmetic: Counted, reading: Reading, hazards: Hazards, device: str) -> Observed:
-    """A fresh session. With ``hazards`` off nothing but the simulator's own errors is found."""
+def observe(arithmetic: Counted, reading: Reading, hazards: Hazards, device: str, seed: int = 0) -> Observed:
+    """A fresh session. With ``hazards`` off nothing but the simulator's own errors is found.
+
+    ``seed`` is that of an arithmetic with errors.
+    """
     report = None if hazards == "off" else Report(device=DEVICES[device])
-    session = Session(arithmetic=arithmetic_of(arithmetic), reading=reading)
+    session = Session(arithmetic=arithmetic_of(arithmetic, seed), reading=reading)
     if report is not None:
         session.watch = report.observer
     return Observed(session, report)
 
 
-def arithmetic_of(name: Counted) -> Any:
+def arithmetic_of(name: Counted, seed: int = 0) -> Any:
     """The arithmetic of a name."""
     if name == "algebraic":
         from tl2npu.simulator.arithmetic.algebraic import Algebraic
@@ -79,6 +82,10 @@ def arithmetic_of(name: Counted) -> Any:
         from tl2npu.simulator.arithmetic.numbers import Numbers
 
         return Numbers()
+    if name == "jittered":
+        from tl2npu.simulator.arithmetic.jittered import Jittered
+
+        return Jittered(seed)
     if name == "widened":
         from tl2npu.simulator.arithmetic.widened import Widened
 

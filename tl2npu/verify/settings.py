@@ -10,7 +10,7 @@ from tl2npu.devices import DEFAULT_DEVICE
 from tl2npu.options import VERIFY_TIMEOUT, Backend, Fp8, Options
 
 Arithmetic = Literal["precise", "algebraic", "structure"]
-Counted = Literal[Arithmetic, "unrounded", "widened", "numbers"]
+Counted = Literal[Arithmetic, "unrounded", "widened", "jittered", "numbers"]
 """The arithmetics that a user can ask for, those in which an old kernel is repeated, and one for a new kernel."""
 Reading = Literal["actual", "ideal"]
 Hazards = Literal["off", "warn", "fatal"]

@@ -67,6 +67,7 @@ def recording_of_old(
         if not can_be_repeated(launching):
             return False
         shapes, grid = (what.sized.shapes, what.sized.grid) if what.sized else ({}, launch.grid)
+        size = what.sized.size if what.sized else None
         other = again(launching, launch, shapes, changed, grid, values)
         before, faults = interpreter.memory, list(interpreter.faults)
         interpreter.memory = other.memory
@@ -79,7 +80,7 @@ def recording_of_old(
             strange, interpreter.faults[:] = interpreter.faults[len(faults) :], faults
         if strange or found.again or found.dense or tells_nothing(found.outputs, found.inputs):
             return False
-        kept(replace(found, draw=what.kind, changed=changes(changed), free=tuple(what.free)))
+        kept(replace(found, draw=what.kind, changed=changes(changed), free=tuple(what.free), resized=size))
         place = source.line(found.file, found.line)
         emit({"event": "launched", "kernel": found.kernel, "line": place, "triton": True})
         return True
@@ -204,7 +205,7 @@ def _call(launch: Launch) -> str:
 def repeat(source: Source, launch: Launch, module: ModuleType, judge: Judge, emit: Emit) -> bool:
     """Repeat a launch with the kernel that the factory of its name in a module gives; whether nothing is wrong."""
     if launch.draw:
-        return repeat_drawn(source, launch, module, judge, emit)
+        return repeat_drawn(launch, module, judge, emit)
     if factory_of(module, launch.kernel) is None:
         text = f"{source.shown} has no factory {launch.kernel!r}, and as a script it does not launch such a kernel"
         problem(emit, UNVERIFIED, text, launch.kernel)
@@ -216,7 +217,7 @@ def repeat(source: Source, launch: Launch, module: ModuleType, judge: Judge, emi
     emit({"event": "start", "kernel": launch.kernel})
     right = False
     try:
-        new = _built(launch, module, judge)
+        new = _built(launch, module, judge, {})
         recording = as_recording(launch, new, judge.actual.session)
     except (CannotBuild, Unmatched) as error:
         problem(emit, UNVERIFIED, f"the new kernel: {error}", launch.kernel)
@@ -236,17 +237,36 @@ def repeat(source: Source, launch: Launch, module: ModuleType, judge: Judge, emi
     return right
 
 
-def _built(launch: Launch, module: ModuleType, judge: Judge) -> JITKernel:
-    arguments = {**launch.constexprs, **launch.scalars}
+def _built(launch: Launch, module: ModuleType, judge: Judge, beside: dict[str, Any]) -> JITKernel:
+    """The new kernel; ``beside``: what its factory is given that the old kernel is not."""
+    arguments = {**beside, **launch.constexprs, **launch.scalars}
     new = built(module, launch.kernel, arguments, judge.actual.session, of_old=True)
     if not isinstance(new, JITKernel):
         raise CannotBuild("it launches several kernels")
     return new
 
 
-def repeat_drawn(source: Source, launch: Launch, module: ModuleType, judge: Judge, emit: Emit) -> bool:
+def _resized(launch: Launch, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments that the new script gave a factory, with the size that was changed.
+
+    Raises Unmatched for a multiple of it, which may be one of something else.
+    """
+    if launch.resized is None:
+        return arguments
+    size, new = launch.resized
+    beside = {name: value for name, value in arguments.items() if name not in {*launch.constexprs, *launch.scalars}}
+    for name, value in beside.items():
+        if type(value) is int and value > size and value % size == 0:
+            raise Unmatched(f"its {name} may go with {launch.changed}")
+    return {name: new if type(value) is int and value == size else value for name, value in beside.items()}
+
+
+def repeat_drawn(
+    launch: Launch, module: ModuleType, judge: Judge, emit: Emit, arguments: dict[str, Any] | None = None
+) -> bool:
     """Repeat a launch that is none of the script; whether nothing is wrong. What the script's own has told is not told
-    again, and a new kernel without such a parameter is no error."""
+    again, and a new kernel without such a parameter is no error. ``arguments``: those that the new script's factory was
+    given."""
     function = factory_of(module, launch.kernel)
     several = factory_of(module, f"{launch.kernel}_2") is not None
     if several or function is None or type(function).__module__.startswith("triton."):
@@ -255,14 +275,14 @@ def repeat_drawn(source: Source, launch: Launch, module: ModuleType, judge: Judg
     emit({"event": "start", "kernel": launch.kernel})
     right = True
     try:
-        new = _built(launch, module, judge)
+        new = _built(launch, module, judge, _resized(launch, arguments or {}))
         taken = {*new.arguments, *(param.name for param in new.kernel.params)}
         if lost := [name for name in launch.free if name not in taken]:
             raise Unmatched(f"it has no {' and no '.join(lost)}")
         recording = as_recording(launch, new, judge.actual.session)
     except Exception as error:
-        text = f"not compared on {launch.draw}" + (f" ({launch.changed})" if launch.changed else "")
-        emit({"event": "note", "text": f"{launch.kernel}: {text}: the new kernel: {error}"})
+        text = f"not compared on {launch.changed or 'other values'}: the new kernel: {error}"
+        emit({"event": "note", "text": f"{launch.kernel}: {text}"})
         emit({"event": "agrees", "number": launch.number})
     else:
         comparison = judge.compare(recording, new)
@@ -301,13 +321,15 @@ class Waiting:
             if found.draw:
                 self.drawn.setdefault(found.kernel, []).append(found.number)
 
-    def further(self, source: Source, kernel: str, module: ModuleType | None) -> None:
+    def further(self, kernel: str, module: ModuleType | None, arguments: dict[str, Any] | None = None) -> None:
         """Repeat the launches of a kernel that are none of the script, once; without a module there is nothing to
-        repeat them with."""
+        repeat them with. ``arguments``: those of the new factory in the script."""
         for number in self.drawn.pop(kernel, ()):
             if module is None:
                 self.emit({"event": "agrees", "number": number})
-            elif not repeat_drawn(source, launches.load_one(self.folder, number), module, self.judge, self.emit):
+                continue
+            launch = launches.load_one(self.folder, number)
+            if not repeat_drawn(launch, module, self.judge, self.emit, arguments):
                 module = None
 
     def recording(self, compiled: Any, arrays: Arrays) -> Recording | None:
@@ -337,7 +359,7 @@ class Waiting:
                 found = compared(old, launching.recorded(old.number, old.turn))
             launching.run()
             self.emit({"event": "comparison", **asdict(found), "number": old.number})
-            self.further(Source("", "", ""), old.kernel, None)
+            self.further(old.kernel, None)
         self.emit({"event": "stop"})
 
     def _next(self, factory: str) -> Launch | None:

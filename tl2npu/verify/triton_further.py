@@ -43,7 +43,27 @@ class Again:
     free: dict[str, Any] = field(default_factory=dict)
 
 
-Attempt = Callable[[Any, Launch, Again, dict[str, Any], Callable[[str, tuple[int, ...]], np.ndarray]], bool]
+@dataclass(frozen=True)
+class Values:
+    """The elements of the tensors of a repeated launch."""
+
+    launch: Launch
+    kind: Kind
+    seed: int
+    sizes: Sizes
+
+    def __call__(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Those of one tensor."""
+        dtype, seen = self.launch.tensors[name].dtype, self.launch.inputs[name]
+        rng = generator(self.seed, name, self.kind)
+        if dtypes.is_float(dtype):
+            sign = far(self.kind, list(self.launch.tensors).index(name))
+            return numbers(dtype, shape, rng, self.kind, self.sizes, sign)
+        found = np.resize(seen, shape)
+        return found if not seen.size or in_order(seen) else rng.permutation(found.reshape(-1)).reshape(shape)
+
+
+Attempt = Callable[[Any, Launch, Again, dict[str, Any], Values], bool]
 """Runs a launch again and keeps it; False where the old kernel cannot take it."""
 
 
@@ -79,26 +99,6 @@ class TritonFurther:
                     break
         if done:
             self.say(f"{launch.kernel}: also on {', '.join(done)}")
-
-
-@dataclass(frozen=True)
-class Values:
-    """The elements of the tensors of a repeated launch."""
-
-    launch: Launch
-    kind: Kind
-    seed: int
-    sizes: Sizes
-
-    def __call__(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        """Those of one tensor."""
-        dtype, seen = self.launch.tensors[name].dtype, self.launch.inputs[name]
-        rng = generator(self.seed, name, self.kind)
-        if dtypes.is_float(dtype):
-            sign = far(self.kind, list(self.launch.tensors).index(name))
-            return numbers(dtype, shape, rng, self.kind, self.sizes, sign)
-        found = np.resize(seen, shape)
-        return found if not seen.size or in_order(seen) else rng.permutation(found.reshape(-1)).reshape(shape)
 
 
 def _attempts(launch: Launch, names: set[str], seed: int) -> Iterator[list[Again]]:

@@ -21,8 +21,12 @@ _FARTHEST = 64
 
 @dataclass(frozen=True)
 class Sized:
-    """A launch with another size: shapes of all tensors, and the scalars that change, by name."""
+    """A launch with another size: shapes of all tensors, and the scalars that change, by name.
 
+    ``size``: what it was, and what it is.
+    """
+
+    size: tuple[int, int]
     shapes: dict[str, tuple[int, ...]]
     scalars: dict[str, int]
     grid: tuple[int, int, int]
@@ -103,7 +107,7 @@ def _with(launch: Launch, shapes: dict[str, tuple[int, ...]], size: int, rest: s
     assert y is not None
     assert z is not None
     known = {name: value for name, value in scalars.items() if value is not None and value != launch.scalars[name]}
-    return Sized(changed_shapes, known, (x, y, z))
+    return Sized((size, new), changed_shapes, known, (x, y, z))
 
 
 def _prime(size: int, tiles: set[int]) -> int | None:

@@ -24,18 +24,27 @@ TENSORS = {
 }
 PARAMS = ", ".join(f'{name}: T.Tensor({shape}, "float32")' for name, shape in TENSORS.items())
 PARAMS += f', K: T.Tensor(({M}, {N}), "int32"), OS: T.Tensor(({M},), "float32"), O: T.Tensor(({M}, {N}), "float32")'
-LOADS = "\n".join(
-    f'{name.lower()} = T.alloc_fragment({shape}, "float32")\nT.copy({name}, {name.lower()})'
+LOADS = {
+    name.lower(): f'{name.lower()} = T.alloc_fragment({shape}, "float32")\nT.copy({name}, {name.lower()})'
     for name, shape in TENSORS.items()
-)
+}
 FACTORY = "scale = 0.3 * 1.44269504  # log2(e)\nsoft = 0.7"
 
 
-def kernel(body: str, more: str = "", factory: str = FACTORY, stores: str = "T.copy(o, O)\nT.copy(s, OS)") -> str:
-    """A kernel with two-dimensional tiles x, z, o, values per row s, r and per column w, v."""
+def kernel(
+    body: str, more: str = "", factory: str = FACTORY, stores: str = "T.copy(o, O)\nT.copy(s, OS)", loaded: str = ""
+) -> str:
+    """A kernel with two-dimensional tiles x, z, o, values per row s, r and per column w, v: those that it names."""
     middle = textwrap.dedent(body).strip("\n")
-    text = f'{LOADS}\no = T.alloc_fragment(({M}, {N}), "float32")\nT.fill(o, 0.25)\n{more}\n{middle}\n{stores}'
+    used = words(f"{middle} {more} {stores} {loaded}")
+    loads = "\n".join(text for name, text in LOADS.items() if name in used)
+    text = f'{loads}\no = T.alloc_fragment(({M}, {N}), "float32")\nT.fill(o, 0.25)\n{more}\n{middle}\n{stores}'
     return gpu_file(PARAMS, text, launch="T.Kernel(1, threads=128) as bx", factory=factory, jit="@tilelang.jit")
+
+
+def words(text: str) -> set[str]:
+    """The names in a text."""
+    return set(re.findall(r"\w+", text))
 
 
 def values() -> dict[str, np.ndarray]:
@@ -62,14 +71,15 @@ def lines(body: str, more: str = "", factory: str = FACTORY, rtol: float = 1e-3)
     """Lines that the migrated kernel has and the kernel without the statement has not."""
     text = kernel(body, more, factory)
     new = agree(text, values(), threads="1", rtol=rtol, atol=rtol)
-    rest = _without(more, factory)
+    rest = _without(more, factory, " ".join(sorted(words(body) & LOADS.keys())))
     found = [line.strip() for line in new.splitlines() if line.strip() not in rest]
     return [line for line in found if "alloc_" not in line and not line.startswith(("for ", "scale ="))]
 
 
 @functools.cache
-def _without(more: str, factory: str) -> frozenset[str]:
-    return frozenset(line.strip() for line in migrated(kernel("", more, factory), "1").splitlines())
+def _without(more: str, factory: str, loaded: str) -> frozenset[str]:
+    text = kernel("", more, factory, loaded=loaded)
+    return frozenset(line.strip() for line in migrated(text, "1").splitlines())
 
 
 UNTOUCHED = [

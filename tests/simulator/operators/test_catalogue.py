@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.each import each
 from tl2npu.dialects.ascend import OPERATORS
 from tl2npu.simulator import operators  # noqa: F401  (registers)
 from tl2npu.simulator.frontend.language import NAMES
@@ -18,7 +17,7 @@ def understood(name: str) -> bool:
     return name in registry.names(gpu=False) or name in NAMES or name in SYNC
 
 
-@pytest.mark.parametrize("name", sorted(OPERATORS))
+@each(sorted(OPERATORS), str)
 def test_a_meaning_or_a_reason(name: str) -> None:
     refused = name in registry.REFUSED
     assert understood(name) != refused, f"{name}: understood {understood(name)}, refused {refused}"
@@ -41,7 +40,7 @@ def test_a_refused_name_has_no_gpu_meaning_in_an_ascend_kernel() -> None:
     assert registry.meaning("cumsum", gpu=False) is None
 
 
-@pytest.mark.parametrize("name", sorted(n for n in registry.names(gpu=False) if "@" not in n))
+@each(sorted(n for n in registry.names(gpu=False) if "@" not in n), str)
 def test_the_parameters_are_those_of_the_catalogue(name: str) -> None:
     import inspect
 

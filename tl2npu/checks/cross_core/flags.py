@@ -1,4 +1,7 @@
-"""TL330: flags inside a core that do not pair, in a kernel that sets its own; for any size, and for the sizes given."""
+"""TL330: flags inside a core that do not pair, in a kernel that sets its own; for any size, and for the sizes given.
+
+TL790, TL894: numbers that no flag has, and statements in the scope of the core that cannot run them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,17 @@ from collections.abc import Callable, Iterator
 import libcst as cst
 
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.ascend.sync import CROSS_FLAGS, EVENT_IDS, OLD_IDS
+from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.factories.configs import COMBINE
 from tl2npu.kernel.flags.balance import Imbalance, imbalances
-from tl2npu.kernel.model import Sync
+from tl2npu.kernel.flags.listed import singles
+from tl2npu.kernel.model import Copy, Loop, Op, ScopeBlock, Side, Sync, walk
+from tl2npu.kernel.symbolic import ceildiv, const
 from tl2npu.results import Severity
 
 _CALLERS = 4
+_CORES = {Side.CUBE: "cube core", Side.VECTOR: "vector cores"}
 
 
 def check(subject: Subject, line_of: Callable[[cst.CSTNode], int] | None = None) -> Iterator[Finding]:
@@ -31,11 +40,57 @@ def check(subject: Subject, line_of: Callable[[cst.CSTNode], int] | None = None)
                 seen.add(id(item.node))
                 exact.append((caller.node, item))
     for item in found:
-        if item.certain or id(item.node) not in seen:
+        if item.certain or (id(item.node) not in seen and not _has_turn(subject, item)):
             yield _finding(item, item.message)
     line_of = line_of or (lambda node: subject.file.index.position(node).line)
     for place, item in exact:
         yield _finding(item, f"{item.message}, for the sizes of line {line_of(place)}")
+
+
+def _has_turn(subject: Subject, item: Imbalance) -> bool:
+    """Whether the loop is long enough in every known call."""
+    name, turn = item.turn or ("", 0)
+    ranges = [one for stmt in subject.kernel.walk() if isinstance(stmt, Loop) for one in stmt.ranges]
+    counts = [ceildiv(one.extent, one.step or const(1)) for one in ranges if str(one.var).partition("@")[0] == name]
+    return bool(counts) and all(n is not None and n > turn for count in counts for n in subject.numbers(count))
+
+
+def check_places(subject: Subject) -> Iterator[Finding]:
+    """Numbers of flags, once for each statement, and the first statement in each ``T.Scope`` of the other core."""
+    told: set[int] = set()
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if isinstance(stmt, Sync) and not stmt.op.name.startswith("wait"):
+            found = (f for one in singles(stmt, subject.located.evaluator) or () for f in _number(subject, one))
+            if id(stmt.node) not in told and (first := next(found, None)) is not None:
+                told.add(id(stmt.node))
+                yield first
+        elif isinstance(stmt, ScopeBlock) and not subject.is_on(COMBINE):
+            yield from _misplaced(stmt)
+
+
+def _number(subject: Subject, stmt: Sync) -> Iterator[Finding]:
+    """Hazards of ``tl2npu run``, too: public kernels use a few numbers that present documentation does not give."""
+    for name, count in (("eventId", EVENT_IDS), ("flag", CROSS_FLAGS)):
+        given = stmt.args.get(name)
+        for number in subject.numbers(given.sym) if given is not None else ():
+            if number is not None and not 0 <= number < count:
+                text = f"T.{stmt.op.name} takes numbers from 0 to {count - 1} for `{name}`, not {number}"
+                yield Finding("TL790", stmt.node, text, "info" if 0 <= number < OLD_IDS else None)
+                break
+
+
+def _misplaced(scope: ScopeBlock) -> Iterator[Finding]:
+    wrong, letter = (Side.VECTOR, "V") if scope.side is Side.CUBE else (Side.CUBE, "C")
+    for stmt in walk(scope.body):
+        if isinstance(stmt, (Copy, Op)) and side_of(stmt) is wrong:
+            tile = next((a.operand.buffer for a in accesses(stmt) if a.operand.buffer.is_tile), None)
+            if tile is not None:
+                core, other = _CORES[scope.side], _CORES[wrong]
+                text = f"this runs on the {core}, but `{tile.name}` in {tile.memory.value} belongs to the {other}"
+                help = f'move what works on {tile.memory.value} into `with T.Scope("{letter}"):`'
+                yield Finding("TL894", stmt.node, text, help=help)
+                return
 
 
 def _finding(item: Imbalance, message: str) -> Finding:

@@ -29,12 +29,16 @@ def check(subject: Subject) -> Iterator[Finding]:
         if subject.threads is None and not item.to_vector:
             text = "without `threads=` the cube core would get a tile made of the wrong halves"
             yield Finding("TL856", item.copy.node, text)
-    limit = subject.compiler.cross_core_flags
-    count = _flags(subject, subject.kernel.body)
+    count, limit = crossings(subject)
     if count > limit:
         yield Finding(
             "TL869", found[limit].copy.node, f"{count} cross-core transfers, but the flags suffice for {limit}"
         )
+
+
+def crossings(subject: Subject) -> tuple[int, int]:
+    """How many hand-overs a kernel has, and how many of them there are flags for."""
+    return _flags(subject, subject.kernel.body), subject.compiler.cross_core_flags
 
 
 def _flags(subject: Subject, body: Iterable[Stmt]) -> int:

@@ -7,14 +7,16 @@ COMBINE divides the work (``src/transform/ascend_combinecv.cc``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count, product
 
 from tl2npu.checks.cross_core.channels import on_chip
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
 from tl2npu.kernel.flags.clocks import Run
 from tl2npu.kernel.flags.parts import GiveUp
+from tl2npu.kernel.flags.pipes import PIPES
 from tl2npu.kernel.flags.seen import Conflict, Stuck
 from tl2npu.kernel.model import Branch, Copy, Loop, Op, ScopeBlock, Side, Stmt, Sync
 
@@ -36,22 +38,44 @@ def check(subject: Subject) -> Iterator[Finding]:
         return
     cores = tuple(side for side in _CORES if side in subject.sides)
     told: set[tuple[int, str]] = set()
+    found: list[Conflict] = []
+    order = {id(placed.stmt): placed.order for placed in subject.statements}
     for values, vid in product(subject.every_value[:_CALLERS], _vector_cores(subject)):
         run = Run(subject.kernel, subject.located.evaluator, values, not pipes, scopes, cores, vid)
         try:
             run.go()
         except GiveUp:
-            return
+            break
         for conflict in run.conflicts:
             key = (id(conflict.second.stmt), conflict.second.touch.buffer.name)
             one_core = conflict.first.side is conflict.second.side
             if key not in told and (one_core or (crossing and run.crosses)) and not _has_versions(subject, conflict):
                 told.add(key)
-                yield _of(conflict)
+                found.append(conflict)
         for stuck in run.stuck if crossing and run.exact else ():
             if (id(stuck.stmt), "") not in told:
                 told.add((id(stuck.stmt), ""))
                 yield _stuck(stuck)
+    for group in _by_cause(found, order):
+        yield _of(subject, group)
+
+
+def _by_cause(found: Iterable[Conflict], order: Mapping[int, int]) -> list[list[Conflict]]:
+    """Accesses that one flag or barrier would order, whose place is behind all of the first and before the others."""
+    groups: list[list[Conflict]] = []
+    for conflict in found:
+        for group in groups:
+            together = [*group, conflict]
+            firsts, seconds = ([order[id(getattr(one, side).stmt)] for one in together] for side in ("first", "second"))
+            alike = {
+                (c.is_read, c.first.side, c.second.side, c.first.touch.pipe, c.second.touch.pipe) for c in together
+            }
+            if len(alike) == 1 and (max(firsts) < min(seconds) or max(seconds) < min(firsts)):
+                group.append(conflict)
+                break
+        else:
+            groups.append([conflict])
+    return groups
 
 
 def _vector_cores(subject: Subject) -> Iterable[int]:
@@ -78,18 +102,55 @@ def _has_versions(subject: Subject, conflict: Conflict) -> bool:
     return bool(set.intersection(*loops)) if loops else False
 
 
-def _of(conflict: Conflict) -> Finding:
-    first, second = conflict.first, conflict.second
+def _of(subject: Subject, group: Sequence[Conflict]) -> Finding:
+    first, second = group[0].first, group[0].second
+    lines = [subject.file.index.position(one.first.stmt.node).line for one in group]
+    shown, help = f"{_shown(first.stmt)} on line {lines[0]}", _remedy(subject, group, max(lines))
+    others = sorted({subject.file.index.position(one.second.stmt.node).line for one in group[1:]})
     name = second.touch.buffer.name
     if first.side is not second.side:
         how = f"no cross-core flag makes the {_CORES[second.side]} wait for the {_CORES[first.side]}"
     else:
         how = f"nothing makes pipe {second.touch.pipe} wait for pipe {first.touch.pipe}"
-    if conflict.is_read:
-        return Finding("TL780", second.stmt.node, f"`{name}` is read before {_shown(first.stmt)} has written it: {how}")
+    if others:
+        how += f"; {len(others)} more {'lines' if len(others) > 1 else 'line'}: {', '.join(map(str, others))}"
+    if group[0].is_read:
+        return Finding("TL780", second.stmt.node, f"`{name}` is read before {shown} has written it: {how}", help=help)
     done = "written" if first.touch.writes else "read"
-    text = f"`{name}` is overwritten before {_shown(first.stmt)} has {done} it: {how}"
-    return Finding("TL781", second.stmt.node, text)
+    text = f"`{name}` is overwritten before {shown} has {done} it: {how}"
+    return Finding("TL781", second.stmt.node, text, help=help)
+
+
+def _remedy(subject: Subject, group: Sequence[Conflict], line: int) -> str:
+    """The calls that order the two, with a number that the kernel does not use; or the flag of another pipe."""
+    first, second = group[0].first, group[0].second
+    order = {id(placed.stmt): placed.order for placed in subject.statements}
+    again = ""
+    if order[id(second.stmt)] < order[id(first.stmt)]:  # in the next iteration
+        again = "; set it once more before the loop, and wait once more behind it"
+    flags = [(placed.stmt, placed) for placed in subject.statements if isinstance(placed.stmt, Sync)]
+    if first.side is second.side:
+        number = _unused(flags, "eventId")
+        pipes = f'"{first.touch.pipe.lower()}", "{second.touch.pipe.lower()}", {number}'
+        if len(group) > 1 and not again:
+            place = f"between line {line} and this"
+            return f"write `T.set_flag({pipes})` and `T.wait_flag({pipes})` {place}, or `T.barrier_all()`"
+        text = f"write `T.set_flag({pipes})` behind line {line} and `T.wait_flag({pipes})` before this"
+        return f"{text}{again}; or `T.barrier_all()` {f'behind line {line}' if again else 'between them'}"
+    pipe, number = first.touch.pipe, _unused(flags, "flag")
+    for flag, placed in flags:
+        named = flag.text("pipe").strip("\"'").upper().removeprefix("PIPE_")
+        at = subject.file.index.position(flag.node).line
+        own = any(isinstance(parent, ScopeBlock) and parent.side is first.side for parent in placed.parents)
+        if own and flag.op.name == "set_cross_flag" and at > line and named in PIPES and named != pipe:
+            return f"`{code(flag.call)}` on line {at} waits for pipe {named} only: set it on pipe {pipe}"
+    pair = f'`T.set_cross_flag("{pipe}", {number})` behind line {line} and `T.wait_cross_flag({number})`'
+    return f"write {pair} before this{again}"
+
+
+def _unused(flags: Iterable[tuple[Sync, Placed]], name: str) -> int:
+    used = {flag.args[name].sym.constant for flag, _ in flags if name in flag.args}
+    return next(number for number in count() if number not in used)
 
 
 def _shown(stmt: Stmt) -> str:

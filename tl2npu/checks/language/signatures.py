@@ -93,6 +93,9 @@ def _value(subject: Subject, node: cst.BaseExpression) -> object | None:
     env = subject.located.env
     if isinstance(node, (cst.Tuple, cst.List)):
         return tuple(_value(subject, item.value) for item in node.elements)
+    if isinstance(node, cst.Dict):
+        items = [item for item in node.elements if isinstance(item, cst.DictElement)]
+        return {_value(subject, item.key): _value(subject, item.value) for item in items}
     value = subject.located.evaluator.static(node, env)
     if value is not None or isinstance(node, cst.SimpleString):
         return value

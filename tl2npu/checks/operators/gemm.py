@@ -5,7 +5,7 @@ Evidence: facts 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_2
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.subject import Finding, Placed, Subject
@@ -123,10 +123,28 @@ def _check_shapes(subject: Subject, stmt: Op) -> Iterator[Finding]:
             pairs = subject.together(left, right)
             shown = next((pair for pair in pairs if None not in pair and pair[0] != pair[1]), (left, right))
             text = f"{what} is {shown[0]} in operand {first} and {shown[1]} in operand {second} of the product"
-            yield Finding("TL741", stmt.node, text)
+            help = _remedy(subject, stmt, extents, what)
+            yield Finding("TL741", stmt.node, text, help=help)
+            if "transpose" in help:
+                return  # nor do the other sizes differ then
         elif what == "K" and left != right and all(gap is None for gap in subject.numbers(left - right)):
             text = f"K is `{left}` in operand A and `{right}` in operand B; use one name if they are equal"
-            yield Finding("TL741", stmt.node, text, "warning")
+            help = "write the size of K with the same names in both tiles, or assert that they are equal"
+            yield Finding("TL741", stmt.node, text, "warning", help=help)
+
+
+def _remedy(subject: Subject, stmt: Op, extents: Mapping[str, tuple[Sym, ...]], what: str) -> str:
+    """What makes the sizes of a product fit: an operand that is turned, or other tiles."""
+    for name in ("B", "A"):
+        (m, k), (k_of_b, n), (rows, columns) = ({**extents, name: extents[name][::-1]}).values()
+        if subject.same(k, k_of_b) and subject.same(m, rows) and subject.same(n, columns):
+            given = _is_true(stmt.args.get(f"transpose_{name}"))
+            return f"leave out `transpose_{name}`" if given else f"pass `transpose_{name}=True`"
+    if what == "K":
+        return "load tiles of A and B with the same K; a part of a tile is no operand of gemm_v0"
+    sizes = (extents["A"][0], extents["B"][1])
+    shape = ", ".join(next((str(n) for n in subject.numbers(size) if n is not None), str(size)) for size in sizes)
+    return f"allocate the result as ({shape}), or load tiles of its size; a part of a tile is no operand of gemm_v0"
 
 
 def _check_chain(buffer: Buffer, chain: list[Placed]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ sizes are the numbers of each known way to call the factory; what is not known i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 import libcst as cst
@@ -58,7 +58,9 @@ def check(subject: Subject) -> Iterator[Finding]:
             if not text and judge is _row_operator and subject.target != PTO:
                 text, rule = _repetitions(subject, stmt, given[-1]), "TL700"
             if text:
-                yield Finding(rule, stmt.node, f"T.{stmt.op.name}: {text}")
+                help = _other_axis(stmt, given) if judge is _reduction else ""
+                help = help or (_HELP[judge] if rule == "TL741" else "")
+                yield Finding(rule, stmt.node, f"T.{stmt.op.name}: {text}", help=help)
                 break
 
 
@@ -105,6 +107,18 @@ def _reduction(stmt: Op, shapes: list[Shape], known: Mapping[str, int]) -> str:
         return ""
     wanted = " or ".join(str(one) for one in expected if one)
     return f"the maximum, minimum or sum over axis {axis} has the shape {wanted}, but {_shown(stmt, 'out', out)}"
+
+
+def _other_axis(stmt: Op, shapes: Sequence[Shape]) -> str:
+    """The axis whose reduction has the shape of ``out``, if it is another one of two."""
+    source, out = shapes
+    given = stmt.args.get("dim")
+    if len(source) != 2 or not isinstance(given, Scalar):
+        return ""
+    for axis in range(2):
+        if out in ((source[1 - axis],), (*source[:axis], 1, *source[axis + 1 :])):
+            return f"pass `dim={axis}`, whose result has this shape, or allocate `out` for axis `{code(given.node)}`"
+    return ""
 
 
 def _valid_part(stmt: Op, source: Shape, known: Mapping[str, int]) -> str:
@@ -182,3 +196,11 @@ def _repetitions(subject: Subject, stmt: Op, target: Shape) -> str:
     if not sizes or (count % lanes == 0 and count // lanes % _AT_A_TIME == 0):
         return ""
     return f"{_shown(stmt, 'dst', target)}, but it takes a multiple of {_AT_A_TIME} times {lanes} elements"
+
+
+_HELP = {
+    _reduction: "allocate `out` with this shape; `real_shape` is at most that of the tile, and `dim` one of its axes",
+    _broadcast: "give `src` one element along one axis, as in (M, 1) or (1, N), and the size of `dst` along the other",
+    _row_operator: "give `src1` an element for each row, and `src0` the shape of `dst`",
+}
+"""What to do about each kind of TL741."""

@@ -9,52 +9,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tl2npu.dialects.ascend import (
-    annotation,
-    debugging,
-    expressions,
-    gpu,
-    launch,
-    loops,
-    matrix,
-    memory,
-    reduce,
-    script,
-    swizzle,
-    sync,
-    system,
-    tile_arithmetic,
-    tile_blocks,
-    tile_movement,
-    tile_order,
-    transfer,
-    types,
-)
+from tl2npu.dialects.ascend import inherited, operators
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.dialects.compiler import COMPILERS
+from tl2npu.dialects.tables import Section
 
-FILES = (
-    memory,
-    transfer,
-    matrix,
-    tile_arithmetic,
-    tile_movement,
-    tile_order,
-    tile_blocks,
-    reduce,
-    sync,
-    loops,
-    launch,
-    annotation,
-    debugging,
-    swizzle,
-    system,
-    expressions,
-    types,
-    script,
-    gpu,
-)
-"""The data files, in the order of the documentation; each has a tuple ``OPERATORS``."""
+SECTIONS: Mapping[str, Section] = MappingProxyType({**operators.SECTIONS, **inherited.SECTIONS})
+"""The operators in the order of the documentation."""
 
 
 def _adapted(row: Operator) -> Operator:
@@ -62,7 +23,7 @@ def _adapted(row: Operator) -> Operator:
 
 
 OPERATORS: Mapping[str, Operator] = MappingProxyType(
-    {row.name: _adapted(row) for file in FILES for row in file.OPERATORS}
+    {row.name: _adapted(row) for section in SECTIONS.values() for row in section.operators}
 )
 """All operators by their name relative to ``tilelang.language``."""
 _PREFIX = "tilelang.language."

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from types import ModuleType
 
-from tl2npu.dialects.ascend import FILES, OPERATORS, gpu, types
+from tl2npu.dialects.ascend import OPERATORS, SECTIONS
 from tl2npu.dialects.catalogue import Operator, Param, Role
 from tl2npu.dialects.compiler import COMPILERS, JUNE_2026, Compiler
 from tl2npu.dialects.pass_configs import ASCEND_KEYS
+from tl2npu.dialects.tables import Section
 
 _HEAD = """\
 # The Ascend dialect: operators
@@ -88,13 +88,12 @@ def _names(operators: Iterable[Operator]) -> str:
     return ", ".join(f"`{row.name}`" for row in operators) + "."
 
 
-def _section(file: ModuleType) -> list[str]:
-    title = (file.__doc__ or "").strip()
-    rows = [OPERATORS[row.name] for row in file.OPERATORS]
-    lines = ["", f"## {file.__name__.rsplit('.', 1)[-1].replace('_', ' ')}", "", title, ""]
-    if file is gpu:
+def _section(title: str, section: Section) -> list[str]:
+    rows = [OPERATORS[row.name] for row in section.operators]
+    lines = ["", f"## {title}", "", section.prose, ""]
+    if title == "gpu":
         return [*lines, _names(rows)]
-    types_only = [row for row in rows if file is types and row.defined.startswith("tvm:")]
+    types_only = [row for row in rows if title == "types" and row.defined.startswith("tvm:")]
     notes = Counter(row.note for row in rows if row.note and not row.modes and row not in types_only)
     unfit = [row for row in rows if not row.modes and notes[row.note] > 2 and row not in types_only]
     shown = [row for row in rows if row not in unfit and row not in types_only]
@@ -120,8 +119,8 @@ def _compiler(row: Compiler) -> list[str]:
 def page() -> str:
     """The whole page."""
     lines = _HEAD.splitlines()
-    for file in FILES:
-        lines += _section(file)
+    for title, section in SECTIONS.items():
+        lines += _section(title, section)
     lines += ["", "## pass_configs", "", "| `tilelang.PassConfigKey` | string |", "| --- | --- |"]
     lines += [f"| `{member}` | `{text}` |" for member, text in ASCEND_KEYS.items()]
     lines += ["", "## Compiler versions", ""]

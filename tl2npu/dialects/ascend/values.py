@@ -17,9 +17,9 @@ from tl2npu.dialects import pipes
 @dataclass(frozen=True)
 class Allowed:
     """``word``: one of ``words``, any if there are none; ``pipe``: the same in any case; ``switch``: True or False;
-    ``number``: from ``least`` on."""
+    ``number``: from ``least`` on; ``flags``: a map of ``T.init_flag``."""
 
-    kind: Literal["word", "pipe", "switch", "number", "pair"]
+    kind: Literal["word", "pipe", "flags", "switch", "number", "pair"]
     words: tuple[str, ...] = ()
     least: int | None = None
     most: int | None = None
@@ -44,6 +44,8 @@ class Allowed:
             return len(sizes) == 2 and all(size is None or Allowed("number", least=0).takes(size) for size in sizes)
         if self.kind == "pipe":
             return isinstance(value, str) and not self.wrong(value)
+        if self.kind == "flags":
+            return not self.wrong(value)
         if self.kind == "word":
             return isinstance(value, str) and (not self.words or value in self.words)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -52,6 +54,8 @@ class Allowed:
 
     def wrong(self, value: object) -> str:
         """What to say of a value in words of its own; empty where a list of what is taken says it."""
+        if self.kind == "flags":
+            return pipes.wrong_flags(value)
         if self.kind != "pipe" or not isinstance(value, str) or (not value and "" in self.words):
             return ""
         return pipes.unknown(value, self.words)
@@ -79,6 +83,7 @@ VALUES: Mapping[tuple[str, str], Allowed] = MappingProxyType(
         ("dump_tensor", "desc"): Allowed("number"),
         **{(name, side): Allowed("pipe", pipes.PIPES) for name in ("set_flag", "wait_flag") for side in ("src", "dst")},
         **{(name, "pipe"): Allowed("pipe", pipes.WITH_ALL) for name in ("pipe_barrier", "set_cross_flag")},
+        **{(name, "fmap"): Allowed("flags") for name in ("init_flag", "clear_flag")},
         ("wait_cross_flag", "pipe"): Allowed("pipe", (*pipes.WITH_ALL, "")),
     }
 )

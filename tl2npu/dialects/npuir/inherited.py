@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tl2npu.dialects import ascend
+from tl2npu.dialects.ascend.inherited import SECTIONS
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.functions import NPUIR_TILES, NPUIR_VECTOR
 from tl2npu.dialects.npuir.build import both_modes
@@ -25,8 +26,6 @@ _MATH = frozenset(
     if row.defined.startswith("tilelang/language/tir/op.py:") and row.kind is Kind.SCALAR and not row.modes
 )
 """Functions that the Ascend compiler does not resolve; of them this one knows a few."""
-
-_FILES = (ascend.expressions, ascend.types, ascend.script, ascend.gpu)
 
 
 def _functions() -> dict[str, str]:
@@ -44,8 +43,8 @@ OPERATORS = (
             note=_NOTES.get(row.name, _GPU if not row.modes else ""),
             modes=BOTH_MODES if row.name in NPUIR_VECTOR | _SCALAR_ONLY else row.modes,
         )
-        for file in _FILES
-        for row in both_modes(file.OPERATORS)
+        for section in SECTIONS.values()
+        for row in both_modes(section.operators)
     ),
     *both_modes(
         replace(ascend.OPERATORS[name], note="TVM script")

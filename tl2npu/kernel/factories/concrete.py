@@ -16,7 +16,7 @@ from tl2npu.kernel.bindings import assigned_names, body_of
 from tl2npu.kernel.factories import shapes
 from tl2npu.kernel.factories.command_line import CommandLine, is_parser, parsed, with_option
 from tl2npu.kernel.sizes import ITEM_SIZE
-from tl2npu.source.literals import text_of
+from tl2npu.source.literals import number_of, text_of
 from tl2npu.source.names import Names
 
 Known = dict[str, object]
@@ -55,7 +55,7 @@ def evaluate(node: cst.BaseExpression, known: Known, names: Names) -> object:
     if type(node) is cst.SimpleString:
         return text_of(node)
     if type(node) is cst.Integer or type(node) is cst.Float:
-        return node.evaluated_value
+        return number_of(node)
     if type(node) is cst.BinaryOperation:
         return _binary(node, known, names)
     if type(node) is cst.Call:

@@ -48,7 +48,8 @@ _STEPS = 150_000
 class Imbalance:
     """``certain``: wherever the flags run as the message says. Otherwise a loop that is too short would make it so.
 
-    ``missing``: the call that is not there. ``stuck``: a wait that nothing ends, under no condition.
+    ``missing``: the call that is not there. ``stuck``: a wait that nothing ends, under no condition. ``turn``: the
+    variable of that loop, and the iteration that it must have.
     """
 
     node: cst.CSTNode
@@ -56,6 +57,7 @@ class Imbalance:
     certain: bool = True
     missing: str = ""
     stuck: bool = False
+    turn: tuple[str, int] | None = None
 
 
 def imbalances(kernel: Kernel, evaluator: Evaluator, values: Mapping[str, int] | None = None) -> list[Imbalance]:
@@ -324,4 +326,4 @@ class _Count:
         what = "set" if flag.sign > 0 else "waited for"
         where = f"`{flag.channel.src.lower()}` -> `{flag.channel.dst.lower()}`"
         text = f"the flag {where} is {what} only in iteration {turn} of `{name}`: it must run more than {turn} times"
-        return Imbalance(flag.stmt.node, text, certain=False)
+        return Imbalance(flag.stmt.node, text, certain=False, turn=(name, turn))

@@ -18,6 +18,7 @@ from tl2npu.dialects.ascend.sync import RESULT_OF_SCALAR_UNIT
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import Evaluator
+from tl2npu.kernel.flags.listed import singles
 from tl2npu.kernel.flags.parts import GiveUp, no_flags_in
 from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, touches_of, waits_for_all
 from tl2npu.kernel.flags.seen import Conflict, Seen, Stuck
@@ -92,6 +93,7 @@ class Run:
         self.shared = _exchanged(self.kernel)
         self.known: dict[tuple[tuple[int, bool], tuple[int | None, ...]], list[tuple[Touch, Part]]] = {}
         self.touched: dict[tuple[int, bool], tuple[list[Touch], tuple[str, ...], bool]] = {}
+        self.listed: dict[int, list[Sync] | None] = {}
         self.texts: dict[tuple[int, str], str] = {}
         self.conditions: dict[int, Condition] = {}
 
@@ -131,7 +133,12 @@ class Run:
             elif isinstance(stmt, Inlined):
                 yield from self._block(stmt.body, side, turn, arms)
             elif isinstance(stmt, Sync):
-                yield from self._sync(stmt, side, turn)
+                if id(stmt) not in self.listed:
+                    self.listed[id(stmt)] = singles(stmt, self.evaluator)
+                for one in self.listed[id(stmt)] or ():
+                    yield from self._sync(one, side, turn)
+                if self.listed[id(stmt)] is None:
+                    raise GiveUp
             elif isinstance(stmt, Opaque):
                 no_flags_in(stmt)
             elif self._elsewhere(stmt, side):
@@ -368,9 +375,7 @@ class Run:
                 self._follow(thread, pipe)
             self.clocks[thread][first + _NUMBER[src]] = _EVER
 
-    def _wait(
-        self, stmt: Sync, side: Side, first: int, turn: dict[str, int | None]
-    ) -> Iterator[tuple[Sync, Hashable]]:
+    def _wait(self, stmt: Sync, side: Side, first: int, turn: dict[str, int | None]) -> Iterator[tuple[Sync, Hashable]]:
         key = (side, self._event(stmt, "flag", turn))
         while not self.crossing[key] and self.crosses:
             yield stmt, key

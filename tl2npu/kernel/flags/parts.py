@@ -10,6 +10,7 @@ import libcst as cst
 
 from tl2npu.kernel.environment import Helper
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.flags.listed import singles
 from tl2npu.kernel.flags.terms import Condition, Terms
 from tl2npu.kernel.model import Branch, Inlined, Loop, Op, Opaque, ScopeBlock, Side, Stmt, Sync, children
 from tl2npu.kernel.symbolic import Opaque as Apart
@@ -64,8 +65,10 @@ def parts_of(body: Sequence[Stmt], terms: Terms, side: Side) -> list[Part]:
     result: list[Part] = []
     for stmt in body:
         if isinstance(stmt, Sync):
-            if stmt.op.name in ("set_flag", "wait_flag"):
-                result.append(_flag(stmt, terms, side))
+            every = singles(stmt, terms.evaluator)
+            if every is None:
+                raise GiveUp
+            result += [_flag(one, terms, side) for one in every if one.op.name in ("set_flag", "wait_flag")]
         elif isinstance(stmt, ScopeBlock):
             result += parts_of(stmt.body, terms, stmt.side)
         elif isinstance(stmt, Inlined):

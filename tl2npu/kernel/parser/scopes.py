@@ -15,7 +15,7 @@ from tl2npu.kernel.bindings import target_names
 from tl2npu.kernel.parser.scalar_types import holds
 from tl2npu.kernel.parser.values import NONE, UNKNOWN, Parsed, Stop, assigned
 from tl2npu.source.names import Names
-from tl2npu.source.tree import walk
+from tl2npu.source.tree import mentioned, walk
 
 What = Literal[
     "stop",
@@ -186,7 +186,12 @@ class Scopes(ABC):
             what = f"`{short(lost)}`" if statement else "its value in the loop"
             text = f"`{node.value}` has its old value here: {what} has no effect after its block"
             index = isinstance(first, cst.With) and any(part is node for part in walk(lost))
+            if index and any(isinstance(self._bound_at(name), cst.For) for name in mentioned(lost)):
+                return  # tile `i` of this block: it is to count from the launch in every iteration
             self._add(Found("stale", node, text, lost=lost, meant=index or not statement))
+
+    def _bound_at(self, name: str) -> cst.CSTNode | None:
+        return next((frame.bound_at.get(name) for frame in reversed(self.frames) if name in frame.values), None)
 
     def bind(self, target: cst.BaseExpression, value: Parsed, node: cst.CSTNode) -> None:
         """``target = value``."""

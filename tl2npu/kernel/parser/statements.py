@@ -33,6 +33,7 @@ from tl2npu.kernel.parser.values import (
     types_differ,
     unary,
 )
+from tl2npu.source.literals import number_of
 from tl2npu.source.tree import nodes_of
 
 _DEEPEST = 50
@@ -297,7 +298,7 @@ class FrontEnd(Scopes):
         if type(node) is cst.Name:
             return self.name(node)
         if isinstance(node, (cst.Integer, cst.Float)):
-            return of_python(node.evaluated_value)
+            return of_python(number_of(node))
         if type(node) is cst.Imaginary:
             return ODD
         if isinstance(node, (cst.SimpleString, cst.ConcatenatedString, cst.FormattedString)):

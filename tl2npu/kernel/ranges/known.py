@@ -75,8 +75,10 @@ class Known:
         return found
 
     def _value(self, node: cst.BaseExpression, env: Env) -> Sym:
-        """An expression, with both arms of a choice."""
+        """An expression, with both arms of a choice; ``T.use_swizzle`` gives the number of a tile."""
         arms: tuple[cst.BaseExpression, ...] = ()
+        if isinstance(node, cst.Call) and (self.evaluator.names.resolve(node.func) or "").endswith("use_swizzle"):
+            return opaque("max", const(0), self.evaluator.sym(node, env))
         if isinstance(node, cst.IfExp):
             arms = (node.body, node.orelse, node.test)
         elif isinstance(node, cst.Call) and (self.evaluator.names.resolve(node.func) or "").endswith(".if_then_else"):

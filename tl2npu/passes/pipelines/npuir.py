@@ -19,11 +19,10 @@ from tl2npu.passes.npuir import (
     functions,
     guarded,
     operands,
-    parts,
     products,
     selects,
+    staged_copies,
     statistics,
-    tensors,
 )
 from tl2npu.passes.npuir import fills as npuir_fills
 from tl2npu.passes.npuir import grid as npuir_grid
@@ -62,8 +61,8 @@ def npuir_from_gpu(job: Job) -> None:
     before: Counter[str] = unused.name_counts(job)
     jit.name_positional(job)
     plainly(job, nests=False)
-    tensors.stage(job)
-    parts.convert_first(job)
+    staged_copies.stage(job)
+    staged_copies.convert_first(job)
     atomics_wide.to_elements(job)
     npuir_atomics.to_slices(job)
     guarded.to_branches(job)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
+from tl2npu.dialects.pipes import wrong_flags
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
 from tl2npu.simulator.frontend import gpu_names, types
 from tl2npu.simulator.frontend.builder import Builder
@@ -27,57 +27,45 @@ _SCOPES = {
 }
 
 
-class Branch(AbstractContextManager[None]):
+_OPEN: list[If] = []
+
+
+@contextmanager
+def branch(condition: Any) -> Iterator[None]:
     """``with T.If(condition):``; in it stand ``T.Then()`` and ``T.Else()`` and nothing else."""
-
-    open: ClassVar[list[If]] = []
-
-    def __init__(self, condition: Any) -> None:
-        self.condition = plain(condition)
-
-    def __enter__(self) -> None:
-        builder = Builder.current()
-        Branch.open.append(If(self.condition, [], [], site=builder.here()))
-        builder.bodies.append([])
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        statement = Branch.open.pop()
-        if kind is not None:
-            return
-        builder = Builder.current()
-        if builder.bodies.pop():
-            raise TraceError("a statement in T.If that is neither in T.Then nor in T.Else", statement.site)
-        if isinstance(self.condition, expr.Expr):
-            builder.add(statement)
-        else:
-            builder.body.extend(statement.then if self.condition else statement.orelse)
+    builder = Builder.current()
+    condition = plain(condition)
+    statement = If(condition, [], [], site=builder.here())
+    _OPEN.append(statement)
+    builder.bodies.append([])
+    try:
+        yield
+    finally:
+        _OPEN.pop()
+    if builder.bodies.pop():
+        raise TraceError("a statement in T.If that is neither in T.Then nor in T.Else", statement.site)
+    if isinstance(condition, expr.Expr):
+        builder.add(statement)
+    else:
+        builder.body.extend(statement.then if condition else statement.orelse)
 
 
-class Side(AbstractContextManager[None]):
+@contextmanager
+def _side(yes: bool) -> Iterator[None]:
     """``with T.Then():`` (``yes``) and ``with T.Else():``."""
-
-    def __init__(self, yes: bool) -> None:
-        self.yes = yes
-
-    def __enter__(self) -> None:
-        builder = Builder.current()
-        if not Branch.open:
-            raise TraceError("T.Then and T.Else belong into T.If", builder.here())
-        statement = Branch.open[-1]
-        builder.bodies.append(statement.then if self.yes else statement.orelse)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            Builder.current().bodies.pop()
+    builder = Builder.current()
+    if not _OPEN:
+        raise TraceError("T.Then and T.Else belong into T.If", builder.here())
+    builder.bodies.append(_OPEN[-1].then if yes else _OPEN[-1].orelse)
+    yield
+    builder.bodies.pop()
 
 
 def _flags(operator: str) -> Callable[[Mapping[str, Mapping[str, Iterable[int]]]], None]:
     def flags(fmap: Mapping[str, Mapping[str, Iterable[int]]]) -> None:
         builder = Builder.current()
+        if text := wrong_flags(fmap):
+            raise TraceError(text, builder.here())
         for source, targets in fmap.items():
             for target, events in targets.items():
                 for event in events:
@@ -110,9 +98,9 @@ def _constant(dtype: Any, value: Any, *_: Any) -> Any:
 
 
 NAMES: dict[str, Any] = {
-    "If": Branch,
-    "Then": lambda: Side(True),
-    "Else": lambda: Side(False),
+    "If": branch,
+    "Then": lambda: _side(True),
+    "Else": lambda: _side(False),
     "init_flag": _flags("set_flag"),
     "clear_flag": _flags("wait_flag"),
     "alloc_buffer": alloc_buffer,

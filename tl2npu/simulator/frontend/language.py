@@ -14,13 +14,12 @@ import numpy as np
 from tl2npu.dialects.functions import FUNCTIONS
 from tl2npu.dialects.npuir import OLDER_FUNCTIONS
 from tl2npu.simulator.errors import TraceError, UnsupportedOperator
-from tl2npu.simulator.frontend import ascend_names, gpu_names, loops, npuir_names, types
+from tl2npu.simulator.frontend import ascend_names, gpu_names, loops, npuir_names, npuir_sync, types
 from tl2npu.simulator.frontend.builder import STATED, Builder, OnlyNpuir
 from tl2npu.simulator.frontend.kernel_frame import KernelFrame
-from tl2npu.simulator.frontend.npuir_sync import PipeFrame
 from tl2npu.simulator.frontend.operators import OperatorName
 from tl2npu.simulator.frontend.prim_func import Reference, macro, prim_func
-from tl2npu.simulator.frontend.scope_frame import ScopeFrame, Transparent
+from tl2npu.simulator.frontend.scope_frame import scope_frame, transparent
 from tl2npu.simulator.frontend.scopes import Variable, variable
 from tl2npu.simulator.ir import dtypes, expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
@@ -276,7 +275,7 @@ def pipe_frame(pipe: Any) -> Any:
     builder = Builder.current()
     if not builder.npuir and STATED.get() is None:
         raise OnlyNpuir("T.rs is a frame of the npuir language", builder.here())
-    return PipeFrame(pipe) if builder.npuir else ScopeFrame(pipe)
+    return npuir_sync.pipe_frame(pipe) if builder.npuir else scope_frame(pipe)
 
 
 NAMES: dict[str, Any] = {
@@ -286,7 +285,7 @@ NAMES: dict[str, Any] = {
     **dict.fromkeys(("annotate_layout", "annotate_padding", "annotate_l2_hit_ratio"), _nothing),
     **dict.fromkeys(("annotate_restrict_buffers", "import_source", "assume", "func_attr"), _nothing),
     **dict.fromkeys(("block_attr", "reads", "writes", "no_set_max_nreg", "disable_warp_group_reg_alloc"), _nothing),
-    **{name: lambda *_, **__: Transparent() for name in ("attr", "block", "init", "allow_partial")},
+    **{name: lambda *_, **__: transparent() for name in ("attr", "block", "init", "allow_partial")},
     "max": _scalar("max"),
     "min": _scalar("min"),
     "Max": _scalar("max"),
@@ -307,7 +306,7 @@ NAMES: dict[str, Any] = {
     "prim_func": prim_func,
     "macro": macro,
     "Kernel": KernelFrame,
-    "Scope": ScopeFrame,
+    "Scope": scope_frame,
     "rs": pipe_frame,
     "serial": loops.serial,
     "Serial": loops.serial,

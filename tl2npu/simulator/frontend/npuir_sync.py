@@ -8,8 +8,8 @@ of a block.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tl2npu.dialects import pipes
@@ -18,20 +18,13 @@ from tl2npu.simulator.frontend.builder import Builder, OpCall
 from tl2npu.simulator.ir.expr import plain
 
 
-class PipeFrame(AbstractContextManager[None]):
-    """The context manager that ``T.rs`` gives."""
-
-    def __init__(self, pipe: str) -> None:
-        self.pipe = str(pipe).upper().removeprefix("PIPE_")
-
-    def __enter__(self) -> None:
-        Builder.current().frames.append(self.pipe)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            Builder.current().frames.pop()
+@contextmanager
+def pipe_frame(pipe: str) -> Iterator[None]:
+    """What ``T.rs`` gives."""
+    frames = Builder.current().frames
+    frames.append(str(pipe).upper().removeprefix("PIPE_"))
+    yield
+    frames.pop()
 
 
 def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[OpCall]:

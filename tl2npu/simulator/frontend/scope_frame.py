@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.frontend.builder import Builder
@@ -13,29 +12,20 @@ from tl2npu.simulator.ir.stmt import Scope
 _CORES = {"c": "C", "cube": "C", "aic": "C", "v": "V", "vec": "V", "vector": "V", "aiv": "V"}
 
 
-class ScopeFrame(AbstractContextManager[None]):
-    """The context manager that ``T.Scope`` gives."""
-
-    def __init__(self, core: str) -> None:
-        if str(core).lower() not in _CORES:
-            raise TraceError(f"T.Scope({core!r}): the cores are 'C' and 'V'", Builder.current().here())
-        self.core = _CORES[str(core).lower()]
-
-    def __enter__(self) -> None:
-        builder = Builder.current()
-        scope = Scope(self.core, [])
-        builder.add(scope)
-        builder.bodies.append(scope.body)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            Builder.current().bodies.pop()
+@contextmanager
+def scope_frame(core: str) -> Iterator[None]:
+    """What ``T.Scope`` gives."""
+    builder = Builder.current()
+    if str(core).lower() not in _CORES:
+        raise TraceError(f"T.Scope({core!r}): the cores are 'C' and 'V'", builder.here())
+    scope = Scope(_CORES[str(core).lower()], [])
+    builder.add(scope)
+    builder.bodies.append(scope.body)
+    yield
+    builder.bodies.pop()
 
 
-class Transparent(AbstractContextManager[Any]):
+@contextmanager
+def transparent() -> Iterator[None]:
     """A frame whose body is executed as if it were not there (``T.attr``, ``T.block_attr``)."""
-
-    def __exit__(self, *_: Any) -> None:
-        return None
+    yield

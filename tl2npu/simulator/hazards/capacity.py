@@ -4,8 +4,8 @@ With the compiler's memory planning a buffer takes room from its first to its la
 counts; without it the sum; with addresses given by hand (``T.annotate_address``) the highest end. Tiles that the
 compiler adds, and what the planner loses to gaps, are the business of TL801. ``gemm_v0`` takes L0A and L0B itself:
 one slot of the whole operand, or two of 128 (``kL0Size``) in K where K is longer
-(``tl_templates/ascend/common.h:590``). The planner's limits are a little below what the hardware has; where it does
-not run, a kernel between the two gets a note. Sizes: ``tl2npu.devices``.
+(``tl_templates/ascend/common.h:590``). The planner's limits are a little below what the hardware has, which holds
+where it does not run. Sizes: ``tl2npu.devices``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tl2npu.devices import Device
-from tl2npu.simulator.hazards.hazard import CAPACITY, ERROR, MEMORIES, NOTE, Hazard, Party
+from tl2npu.simulator.hazards.hazard import CAPACITY, ERROR, MEMORIES, Hazard, Party
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.stmt import Alloc, For, If, Op, Parallel, Scope, Site, Stmt, While, bodies
@@ -47,10 +47,9 @@ def check(runner: WatchedRunner, device: Device) -> Iterator[Hazard]:
         lives = lifetimes(body)
         core = "aic" if kind == "C" else "aiv0"
         for memory in ("ub",) if kind == "V" else ("l1", "l0a", "l0b", "l0c"):
-            limit, hardware = device.capacity.of(memory), device.hardware.of(memory)
-            if runner.launch.npuir:
-                limit = hardware  # its compiler has a planner of its own
             here = [life for life in lives if life.buffer.memory == memory]
+            planned = runner.planned and not any(life.buffer.name in runner.addresses for life in here)
+            limit = (device.capacity if planned and not runner.launch.npuir else device.hardware).of(memory)
             need, largest, site = needed(here, runner), _largest(here), runner.launch.site
             if largest is not None:
                 site = Site(site.file, largest.buffer.line)
@@ -68,9 +67,7 @@ def check(runner: WatchedRunner, device: Device) -> Iterator[Hazard]:
                     text += f" for the operands of gemm_v0 at {site}"
                 party = Party(site, "Alloc", core, 0)
                 buffer = largest.buffer.name if largest is not None else ""
-                planned = runner.planned and not any(life.buffer.name in runner.addresses for life in here)
-                severity = NOTE if not planned and hardware is not None and need <= hardware else ERROR
-                yield Hazard(CAPACITY, text, name, buffer, None, party, severity)
+                yield Hazard(CAPACITY, text, name, buffer, None, party, ERROR)
 
 
 def needed(lives: list[Life], runner: WatchedRunner) -> int:

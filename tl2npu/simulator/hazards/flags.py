@@ -12,18 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tl2npu.dialects.ascend.sync import EVENT_IDS, OLD_IDS
 from tl2npu.simulator.hazards.clocks import Token, merged
 from tl2npu.simulator.hazards.hazard import DEADLOCK, ERROR, FLAG_RANGE, NOTE, REDUNDANT, UNPAIRED, Hazard, Party
 from tl2npu.simulator.machine.sync import Core
 
 if TYPE_CHECKING:
     from tl2npu.simulator.hazards.observer import Observer
-
-EVENT_IDS, MORE_EVENT_IDS = 8, 16
-"""Event ids of a pair of pipes: 0 to 7 (AscendC's EVENT_ID0..EVENT_ID7); public kernels use a few more."""
-
-CROSS_IDS, OLD_CROSS_IDS = 11, 16
-"""Cross flags: 0 to 10 are the user's in the present documentation, 0 to 15 in older one (legacy-to-developer 5)."""
 
 _FAR = np.iinfo(np.int32).max
 
@@ -78,7 +73,7 @@ class Flags:
 
     def set(self, core: Core, site: int, src: str, dst: str, number: int, clock: Token) -> None:
         """A set; a pipe that waits already gets its due."""
-        self.range(core, site, number, "event id", EVENT_IDS, MORE_EVENT_IDS)
+        self.range(core, site, number, "event id", EVENT_IDS, OLD_IDS)
         key = (core.block, core.kind, core.number, src.upper(), dst.upper(), number)
         if self.owed[key]:
             self.owed[key].popleft()

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tl2npu.dialects.ascend.sync import CROSS_FLAGS, OLD_IDS
 from tl2npu.simulator.hazards import capacity
 from tl2npu.simulator.hazards.clocks import Clocks, Events, Token, merged
-from tl2npu.simulator.hazards.flags import CROSS_IDS, OLD_CROSS_IDS, Flags
+from tl2npu.simulator.hazards.flags import Flags
 from tl2npu.simulator.hazards.hazard import DEADLOCK, MEMORIES, Hazard, Party
 from tl2npu.simulator.hazards.pipes import FIX, MTE1, MTE2, MTE3, NUMBER, PIPES, M, S, Step, V, step_of
 from tl2npu.simulator.hazards.report import Report
@@ -163,8 +164,8 @@ class Observer:
 
     def release(self, core: Core, site: int, pipe: str, flag: Any) -> Token:
         """A cross flag is set: after everything issued on the pipe."""
-        own = OLD_CROSS_IDS if self.runner.launch.npuir else CROSS_IDS  # Ascend C takes some of them itself
-        self.flags.range(core, site, flag, "cross flag", own, OLD_CROSS_IDS)
+        own = OLD_IDS if self.runner.launch.npuir else CROSS_FLAGS  # Ascend C takes some of them itself
+        self.flags.range(core, site, flag, "cross flag", own, OLD_IDS)
         thread = self.pipe_thread(core, pipe)
         if self.pipes:
             self.clocks.follow(thread, self.thread(core))

@@ -43,9 +43,7 @@ def _typed(A: Any, value: Any, dtype: str) -> Any:
 
 
 def _tile(kind: str) -> Callable[..., None]:
-    def function(
-        A: Any, dst: Operand, value: Any, memory_order: Any = None, return_prev: Any = False, annotations: Any = None
-    ) -> None:
+    def function(A: Any, dst: Operand, value: Any) -> None:
         if not isinstance(value, Operand):
             extents = dst.extents or (1,) * len(dst.starts)
             part = valid(dst, extents)
@@ -60,18 +58,7 @@ def _tile(kind: str) -> Callable[..., None]:
             new = _combine(A, kind)(target, _typed(A, source, dst.dtype).reshape(target.shape))
             target[...] = new
 
-    def added(
-        A: Any,
-        dst: Operand,
-        value: Any,
-        memory_order: Any = None,
-        return_prev: Any = False,
-        use_tma: Any = False,
-        annotations: Any = None,
-    ) -> None:
-        function(A, dst, value)
-
-    return added if kind == "add" else function
+    return function
 
 
 def update(A: Any, kind: str, place: Place, value: Any, mask: Any, dtype: str, previous: bool = False) -> Any:
@@ -135,7 +122,7 @@ for _name, _kind in (
 def _several(width: int) -> None:
     """``atomic_addx2``, ``atomic_addx4``: consecutive elements of the last axis."""
 
-    def function(A: Any, dst: Operand, value: Operand, return_prev: Any = False) -> None:
+    def function(A: Any, dst: Operand, value: Operand) -> None:
         extents = (1,) * (len(dst.starts) - 1) + (width,)
         target = dst.view(dst.starts, extents, "a")
         source = value.view(value.starts, (1,) * (len(value.starts) - 1) + (width,), "r")

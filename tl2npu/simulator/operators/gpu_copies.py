@@ -118,18 +118,7 @@ def overlap(src: Operand, dst: Operand) -> Overlap | None:
 
 
 @semantics("copy", "tma_copy", "async_copy", reads="src", writes="dst", gpu=True, raw=True)
-def copy(
-    A: Any,
-    src: Operand,
-    dst: Operand,
-    coalesced_width: Any = None,
-    disable_tma: Any = False,
-    eviction_policy: Any = None,
-    prefer_instruction: Any = None,
-    annotations: Any = None,
-    loop_layout: Any = None,
-    **_: Any,
-) -> None:
+def copy(A: Any, src: Operand, dst: Operand) -> None:
     """GPU ``T.copy(src, dst)``."""
     extents = extents_of(src, dst)[1]
     found = overlap(src, dst)
@@ -147,7 +136,7 @@ def copy(
 
 
 @semantics("transpose", reads="src", writes="dst", gpu=True)
-def transpose(A: Any, src: Any, dst: Any, annotations: Any = None) -> None:
+def transpose(A: Any, src: Any, dst: Any) -> None:
     """GPU ``T.transpose(src, dst)``: the last two axes exchanged."""
     values = src.swapaxes(-1, -2)
     dst[...] = values if values.dtype == dst.dtype else A.cast(values, A.name_of(dst))
@@ -155,17 +144,7 @@ def transpose(A: Any, src: Any, dst: Any, annotations: Any = None) -> None:
 
 @semantics("im2col", "c2d_im2col", reads="img", writes="col", gpu=True)
 def im2col(
-    A: Any,
-    img: Any,
-    col: Any,
-    nhw_step: Any,
-    c_step: Any,
-    kernel: Any,
-    stride: Any,
-    dilation: Any,
-    pad: Any,
-    eviction_policy: Any = None,
-    annotations: Any = None,
+    A: Any, img: Any, col: Any, nhw_step: Any, c_step: Any, kernel: Any, stride: Any, dilation: Any, pad: Any
 ) -> None:
     """Patches of an image ``(N, H, W, C)`` as rows: tile ``(nhw_step, c_step)`` of that matrix (src/op/copy.cc)."""
     _, height, width, channels = img.shape

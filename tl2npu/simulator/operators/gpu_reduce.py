@@ -51,29 +51,10 @@ def _reduce(A: Any, kind: str, buffer: Any, out: Any, dim: int, clear: Any, nan_
 
 
 def _named(kind: str) -> Callable[..., None]:
-    def function(
-        A: Any,
-        buffer: Any,
-        out: Any,
-        dim: Any = -1,
-        clear: Any = True,
-        batch: Any = 1,
-        nan_propagate: Any = False,
-        annotations: Any = None,
-    ) -> None:
+    def function(A: Any, buffer: Any, out: Any, dim: Any = -1, clear: Any = True, nan_propagate: Any = False) -> None:
         _reduce(A, kind, buffer, out, dim, clear, nan_propagate)
 
-    def without_clear(A: Any, buffer: Any, out: Any, dim: Any = -1, batch: Any = 1, annotations: Any = None) -> None:
-        _reduce(A, kind, buffer, out, dim, True, False)
-
-    def of_any(
-        A: Any, buffer: Any, out: Any, dim: Any = -1, clear: Any = True, batch: Any = 1, annotations: Any = None
-    ) -> None:
-        _reduce(A, kind, buffer, out, dim, clear, False)
-
-    if kind == "abssum":
-        return without_clear
-    return function if kind in ("max", "min", "absmax") else of_any
+    return function
 
 
 for _kind in (*_KINDS, *_BITS):
@@ -83,22 +64,14 @@ for _kind in (*_KINDS, *_BITS):
 
 @semantics("reduce", reads="buffer out", writes="out", gpu=True)
 def reduce(
-    A: Any,
-    buffer: Any,
-    out: Any,
-    reduce_type: Any,
-    dim: Any,
-    clear: Any,
-    batch: Any = 1,
-    nan_propagate: Any = False,
-    annotations: Any = None,
+    A: Any, buffer: Any, out: Any, reduce_type: Any, dim: Any, clear: Any, nan_propagate: Any = False
 ) -> None:
     """GPU ``T.reduce(buffer, out, "max", dim, clear)``."""
     _reduce(A, reduce_type, buffer, out, dim, clear, nan_propagate)
 
 
 @semantics("cumsum", reads="src", writes="src dst", gpu=True)
-def cumsum(A: Any, src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Any = None) -> None:
+def cumsum(A: Any, src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False) -> None:
     """Running sums; without ``dst`` in place."""
     target = src if dst is None else dst
     part = np.flip(src, dim) if reverse else src
@@ -107,7 +80,7 @@ def cumsum(A: Any, src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False
 
 
 @semantics("cummax", reads="src", writes="src dst", gpu=True)
-def cummax(A: Any, src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False, annotations: Any = None) -> None:
+def cummax(A: Any, src: Any, dst: Any = None, dim: Any = 0, reverse: Any = False) -> None:
     """Running maxima; without ``dst`` in place."""
     target = src if dst is None else dst
     part = np.moveaxis(np.flip(src, dim) if reverse else src, dim, 0)
@@ -142,7 +115,7 @@ def reducer_init(A: Any, reducer: Any, init: Any = None, op: str = "sum") -> Non
 
 
 @semantics("finalize_reducer", reads="reducer", writes="dst", gpu=True)
-def finalize_reducer(A: Any, reducer: Any, dst: Any = None, batch: Any = 1, annotations: Any = None) -> None:
+def finalize_reducer(A: Any, reducer: Any, dst: Any = None) -> None:
     """Closes a reducer; the result goes into ``dst``, or stays where it is."""
     if dst is not None:
         dst[...] = reducer.reshape(dst.shape)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tl2npu.dialects.gpu import OPERATORS
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.ir.stmt import Site
 
@@ -104,15 +105,26 @@ def npuir_names() -> set[str]:
     return set(_NPUIR)
 
 
+_ROWS = {**OPERATORS, **dict.fromkeys(("gemm_v1", "gemm_v2"), OPERATORS["wgmma_gemm"])}
+"""The catalogue, with the names that older versions had."""
+
+
 def gpu_signature(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], site: Site) -> dict[str, Any] | None:
-    """Arguments bound to the parameters of a GPU operator; None for a name that is none."""
+    """Arguments of a GPU operator by the names of its parameters: those that mean something here.
+
+    None for a name that is none. Raises TraceError for arguments that the operator does not take.
+    """
     found = _GPU.get(name)
     if found is None:
         return None
     signature = inspect.signature(found.function)
-    first = next(iter(signature.parameters))
-    signature = signature.replace(parameters=[p for n, p in signature.parameters.items() if n != first])
+    _, *taken = signature.parameters.values()
+    row = _ROWS.get(name)
     try:
-        return dict(signature.bind(*args, **kwargs).arguments)
+        if row is None or row.is_variadic or not all(row.param(word) for word in kwargs):
+            return dict(signature.replace(parameters=taken).bind(*args, **kwargs).arguments)
+        bound = row.bind([*((None, arg) for arg in args), *kwargs.items()])
     except TypeError as error:
         raise TraceError(f"T.{name}(): {error}", site) from None
+    names = {parameter.name for parameter in taken}
+    return {word: value for word, value in bound.items() if word in names}

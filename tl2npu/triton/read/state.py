@@ -58,7 +58,7 @@ class State:
     sizes: dict[str, float] = field(default_factory=dict)
     """The size that no integer in a buffer exceeds."""
     loaded: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The tensors of which a buffer holds parts, or what is computed from them, element by element."""
+    """The tensors of which a buffer holds parts, or whose elements what it holds is computed from."""
     fixed: set[str] = field(default_factory=set)
     """Buffers that no name may take for its own: an extension refers to them."""
 
@@ -111,9 +111,15 @@ class State:
             self.sizes[stmt.dst] = size
 
     def tensors(self, value: Expr) -> frozenset[str]:
-        """The tensors of which an expression is computed element by element."""
-        found = (self.loaded.get(load.buffer, frozenset({load.buffer})) for load in loads(value))
-        return frozenset[str]().union(*found)
+        """The tensors whose elements an expression computes with, unless it converts them to integers, or compares them
+        with a fraction."""
+        if isinstance(value, Load):
+            return self.loaded.get(value.buffer, frozenset({value.buffer}))
+        if not isinstance(value, Call) or (value.op == "cast" and not value.dtype.startswith(("float", "bfloat"))):
+            return frozenset()
+        if any(isinstance(arg, Const) and not float(arg.value).is_integer() for arg in value.args):
+            return frozenset()
+        return frozenset[str]().union(*map(self.tensors, value.args))
 
     @contextmanager
     def body(self) -> Iterator[list[Stmt]]:

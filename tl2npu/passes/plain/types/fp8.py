@@ -167,7 +167,7 @@ def _limit(job: Job, node: cst.BaseExpression) -> cst.BaseExpression | None:
         return None
     given = node.args[0].value
     kinds = {kind if kind is None else held(kind) for kind in types_named(job, given)} or {None}
-    if kinds <= {""} or (kinds <= {"", None} and not re.search("float8|fp8", job.original.module.code)):
+    if kinds <= {""} or (kinds <= {"", None} and not re.search("float8|fp8", job.original.code)):
         return None
     kind = (kinds.pop() if len(kinds) == 1 else "") or ""
     if name == "torch.finfo" and kind and isinstance(given, cst.Attribute):

@@ -81,7 +81,7 @@ def _refuse_open_types(job: Job) -> None:
     chosen = next((node.value for node in written if isinstance(node, cst.Name) and node.value in open_ends), None)
     if chosen is None:
         return
-    text = job.original.module.code
+    text = job.original.code
     wide = job.options.fp8 == "float16"
     if wide and (found := re.search(_FP8[1:], text)) is not None:
         message = f"callers that pass `{found.group().lstrip('.')}` as `{chosen}` pass float16 now, and float16 tensors"

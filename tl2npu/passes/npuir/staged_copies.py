@@ -1,0 +1,65 @@
+"""TL414, TL454: copies that go through a tile of their own.
+
+TL414: the compiler has no copy from one tensor in global memory to another. TL454: a copy that converts into a part of
+a tile converts first: the compiler puts such a part into an empty tile and converts that, so that the rest of the tile
+is lost (``InsertSliceWithCast`` of ``src/target/codegen_npuir_dev.cc``).
+"""
+
+from __future__ import annotations
+
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Copy, Memory
+from tl2npu.passes.job import Job
+from tl2npu.passes.npuir.extents import extents
+from tl2npu.passes.writing.numbers import element_type
+from tl2npu.passes.writing.plan import Plan
+from tl2npu.passes.writing.statements import Names, parse, shape_text
+from tl2npu.passes.writing.tiles import dtype_text
+from tl2npu.passes.writing.tiles import shape_text as shape_of
+
+
+def stage(job: Job) -> None:
+    """Load into a tile and store it; raises :class:`Blocked` where the extents of the copy cannot be told."""
+    plan, names = Plan(job), Names(job)
+    launch = job.kernel.launched
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Copy) or any(side.buffer.memory is not Memory.GM for side in (stmt.src, stmt.dst)):
+            continue
+        sizes, target = extents(job, stmt.src) or extents(job, stmt.dst), stmt.dst.buffer
+        if sizes is None or stmt.via:
+            raise Blocked("TL414", stmt.node, "cannot tell the size of this copy between two global tensors")
+        name = names.fresh(f"{target.name}_shared", f"{target.name.lower()}_tile")
+        first = launch.node.body.body[0]
+        node = first.body[0] if hasattr(first, "body") and isinstance(first.body, (list, tuple)) else first
+        made = f"{name} = T.alloc_shared({shape_text(job.kernel, sizes)}, {dtype_text(stmt.src.buffer)})\n"
+        plan.before(node, parse(job, made, stmt.node))
+        _through(job, plan, stmt, name)
+        job.change("TL414", stmt.node, f"wrote the copy to `{target.name}` through a tile")
+    plan.apply()
+
+
+def convert_first(job: Job) -> None:
+    """Give every copy that converts into a part of a tile another tile in the type of its target."""
+    plan, names = Plan(job), Names(job)
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Copy) or stmt.dst.buffer.memory is Memory.GM or stmt.dst.is_whole:
+            continue
+        source, target = stmt.src.buffer, stmt.dst.buffer
+        if element_type(job, source) == element_type(job, target):
+            continue
+        near, sizes = target.statement, extents(job, stmt.src) or extents(job, stmt.dst)
+        if stmt.via or near is None or not (stmt.src.is_whole or sizes):
+            text = f"this converting copy into a part of `{target.name}` would lose the rest of it"
+            raise Blocked("TL454", stmt.node, text)
+        shape = shape_of(source) if stmt.src.is_whole else shape_text(job.kernel, sizes or [])
+        name = names.fresh(f"{source.name}_cast")
+        plan.after(near, parse(job, f"{name} = T.alloc_shared({shape}, {dtype_text(target)})\n", near))
+        _through(job, plan, stmt, name)
+        job.change("TL454", stmt.node, f"converted `{source.name}` before the copy into a part of `{target.name}`")
+    plan.apply()
+
+
+def _through(job: Job, plan: Plan, stmt: Copy, tile: str) -> None:
+    lines = f"T.copy({code(stmt.src.node)}, {tile})\nT.copy({tile}, {code(stmt.dst.node)})\n"
+    plan.replace(stmt.node, parse(job, lines, stmt.node))
