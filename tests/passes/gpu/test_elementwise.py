@@ -576,6 +576,15 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("function", "meant"), [("expp", "; did you mean `exp`?"), ("sigmod", "; did you mean `sigmoid`?"), ("atan", "")]
+)
+def test_a_name_with_a_letter_too_many_is_taken_for_a_typing_error(function: str, meant: str) -> None:
+    text = kernel(f"for i, j in T.Parallel({M}, {N}):\n    o[i, j] = T.{function}(x[i, j])")
+    (found,) = [item for item in result_of(text).diagnostics if item.code == "TL150"]
+    assert found.message == f"`T.{function}(x[i, j])` has no vector instruction{meant}"
+
+
 @pytest.mark.parametrize(("statement", "rule"), REFUSED)
 def test_what_has_no_vector_form_is_refused(statement: str, rule: str | None) -> None:
     codes = [code for code, _ in refused(kernel(f"for i, j in T.Parallel({M}, {N}):\n    {statement}"))]
