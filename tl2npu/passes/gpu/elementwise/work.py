@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import libcst as cst
 
+from tl2npu.dialects.gpu import OPERATORS
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
@@ -81,7 +82,8 @@ class Work:
         """Raises :class:`Blocked`."""
         shown = show(value)
         if value.kind == "unknown" and value.name:
-            close = difflib.get_close_matches(value.name.rpartition(".")[2], functions.MATH, n=1, cutoff=0.75)
+            name = value.name.rpartition(".")[2]
+            close = [] if name in OPERATORS else difflib.get_close_matches(name, functions.MATH, n=1, cutoff=0.75)
             meant = f"; did you mean `{close[0]}`?" if close else ""
             raise Blocked("TL150", self.stmt.node, f"`{shown}` has no vector instruction{meant}")
         if value.kind == "unknown" and isinstance(value.node, cst.Call):
