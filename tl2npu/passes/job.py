@@ -373,10 +373,15 @@ class Job:
 
     @property
     def changes(self) -> list[Change]:
-        """What was edited, with lines of the input; worked out only for the form that is taken."""
+        """What was edited, with lines of the input; worked out only for the form that is taken.
+
+        Of what a tile is allocated as, the last word counts: later passes know more of its uses.
+        """
+        last = {_tile_of(message): number for number, (code, _, message) in enumerate(self.edited) if code == "TL130"}
         return [
             Change(code, self.line(node), one_line(message), self.kernel_name, CODES[code].safety)
-            for code, node, message in self.edited
+            for number, (code, node, message) in enumerate(self.edited)
+            if " -> alloc_" not in message or last.get(_tile_of(message), number) == number
         ]
 
     @property
@@ -424,6 +429,10 @@ def _every_buffer(module: cst.Module) -> frozenset[str]:
 
 def _late(job: Job) -> Late:
     return Late.of(job.file, job.located, job.kernel)
+
+
+def _tile_of(message: str) -> str:
+    return message.partition("`")[2].partition("`")[0]
 
 
 def _judge(job: Job) -> Judge:
