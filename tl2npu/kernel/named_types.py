@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 
 import libcst as cst
 
@@ -17,7 +18,7 @@ _LONGEST = 40
 
 
 def named_types(module: cst.Module) -> dict[str, frozenset[str]]:
-    """The element types, by their one names, that the file gives names: defaults, assignments, keyword arguments."""
+    """The element types, by their one names, that the file gives names: defaults, assignments, arguments."""
     found: dict[str, set[str]] = {}
     for name, value in _given(module):
         if len(text := code(value)) < _LONGEST:
@@ -37,7 +38,14 @@ def named_floats(module: cst.Module) -> frozenset[str]:
 
 
 def _given(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
-    """Names and what they are given: by defaults, keyword arguments and assignments."""
+    """Names and what they are given: by defaults, arguments and assignments."""
+    functions = {node.name.value: node.params for node in nodes_of(module, cst.FunctionDef)}
+    for call in nodes_of(module, cst.Call):
+        params = functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
+        if params is not None:
+            placed = takewhile(lambda arg: arg.keyword is None and not arg.star, call.args)
+            for param, arg in zip((*params.posonly_params, *params.params), placed, strict=False):
+                yield param.name.value, arg.value
     for param in nodes_of(module, cst.Param):
         if param.default is not None:
             yield param.name.value, param.default
