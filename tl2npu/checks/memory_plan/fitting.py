@@ -95,7 +95,7 @@ def _of_first_target(subject: Subject) -> _Found:
 
 
 def _needs_other_tiles(subject: Subject, target: str) -> bool:
-    """Whether a target may need more than the kernel's own: for instructions, or for columns that it does not divide."""
+    """Whether a target may need more than the kernel's own: for instructions, or for columns that it keeps together."""
     ops = [placed.stmt for placed in subject.statements if isinstance(placed.stmt, Op)]
     if subject.compiler.tiles_columns and any(op.op.kind is Kind.GEMM for op in ops):
         return True
