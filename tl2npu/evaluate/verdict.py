@@ -85,7 +85,7 @@ def is_close(left: Any, right: Any) -> Any:
         counts = np.isfinite(size) & (size > 0)
         mean = np.log(size, out=np.zeros_like(size), where=counts).sum(-1) / np.maximum(counts.sum(-1), 1)
         scale = np.where(counts.any(-1), np.exp(mean), 0.0) / 10
-        return found | (gap <= TOLERANCE * (size + scale[..., None]))
+        return found | ((gap <= TOLERANCE * (size + scale[..., None])) & np.isfinite(left))
 
 
 def _shown(value: Any) -> str:
