@@ -75,6 +75,7 @@ class Job:
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
     several kernels names the new target with the first of them.
+    ``steps``: the passes that have edited, each with the file behind it, where that is asked for (``--bisect``).
     ``told``: how many of ``notes`` come from passes; those behind are of checks, and of this one form.
     """
 
@@ -102,6 +103,7 @@ class Job:
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     told: int = 0
+    steps: tuple[tuple[str, FileKernels], ...] = ()
     made: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=dict)
     _lines: dict[int, tuple[cst.CSTNode, int | None]] = field(default_factory=dict)
     _kernel: Kernel | None = None
@@ -179,6 +181,8 @@ class Job:
             self.file = self.file.after(edits)
             self._kernel = None
             printed.edited(self.located.node)
+            if printed.remembers():
+                self.steps = (*self.steps, (printed.pass_at_work(), self.file))
 
     def restore(self, file: FileKernels, edited: list[tuple[str, cst.CSTNode, str]]) -> None:
         """Go back to an earlier state of the text."""
