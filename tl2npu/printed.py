@@ -1,4 +1,4 @@
-"""The kernel after each pass, for whoever looks for the one that does something: ``migrate --print-after``, ``--bisect``."""
+"""The kernel after each pass, for whoever looks for one of them: ``migrate --print-after``, ``--bisect``."""
 
 from __future__ import annotations
 

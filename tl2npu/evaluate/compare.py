@@ -131,7 +131,7 @@ class _Pair:
             return Outcome(None, f"{self.label}: {type(error).__name__} {error}", bound)
 
     def _verdict(self, mine: Sequence[int], theirs: Sequence[int] | None, enough: int = WORK) -> Outcome:
-        """Compare after these blocks; ``theirs`` are those of the new kernel, None for the ones that the old one did."""
+        """Compare after these blocks; ``theirs`` are those of the new kernel, None for what the old one has done."""
         self.label = _OLD
         values = self.old.run(mine, enough=enough)
         self.label = _NEW

@@ -377,10 +377,10 @@ def _compared(node: cst.CSTNode, kind: type[cst.CSTNode], left: Any, right: Any)
         return (left is right) == (kind is cst.Is)
     if kind in (cst.In, cst.NotIn) and isinstance(right, (tuple, list, str)):
         return (left in right) == (kind is cst.In)
-    is_sequence = [isinstance(side, (tuple, list)) for side in (left, right)]
-    if isinstance(left, Tile) or isinstance(right, Tile) or any(is_sequence) > all(is_sequence) or kind not in _COMPARED:
+    several = sum(isinstance(side, (tuple, list)) for side in (left, right))
+    if isinstance(left, Tile) or isinstance(right, Tile) or several == 1 or kind not in _COMPARED:
         return _meaningless(node)
-    if all(is_sequence):
+    if several:
         return _COMPARED[kind](tuple(left), tuple(right))
     if isinstance(left, str) and isinstance(right, str):
         return _COMPARED[kind](plain(left), plain(right))

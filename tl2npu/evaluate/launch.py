@@ -50,7 +50,9 @@ class Launch:
         self.grid = machine.grid or ()
         self.done: Sequence[int] = ()
 
-    def run(self, blocks: Sequence[int], watched: bool = False, look: Look | None = None, enough: int = WORK) -> dict[str, Tile]:
+    def run(
+        self, blocks: Sequence[int], watched: bool = False, look: Look | None = None, enough: int = WORK
+    ) -> dict[str, Tile]:
         """The tensors behind these blocks of the grid, run in this order; ``done`` are those that were run.
 
         ``watched``: raises :class:`NotChecked` where lanes of a loop race; ``look`` is called behind each statement;

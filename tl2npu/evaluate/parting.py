@@ -1,7 +1,7 @@
 """Where the values of two kernels part: the first statement of the old one whose value the new one never has.
 
-Only asked for kernels that differ, so it may be slow: one block of each is run again, and every tile is looked at behind
-every statement.
+Only asked for kernels that differ, so it may be slow: one block of each is run again, and every tile is looked at
+behind every statement.
 """
 
 from __future__ import annotations

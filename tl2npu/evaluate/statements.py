@@ -289,9 +289,10 @@ class Statements(Cores):
         arguments: list[tuple[str, Run, bool, bool | None]] = []
         for name, value_of in bound.items():
             param = op.param(name)
-            is_element = param is not None and not param.mask
-            in_lanes = name == "value" and "addx" not in op.name
-            arguments.append((name, value_of, name not in ("buffer", "dst"), is_element or (None if in_lanes else False)))
+            is_element: bool | None = param is not None and not param.mask
+            if not is_element and name == "value" and "addx" not in op.name:
+                is_element = None
+            arguments.append((name, value_of, name not in ("buffer", "dst"), is_element))
         return _Operation(op, arguments)
 
     def _inner(self, function: Function, call: cst.Call) -> Frame:
