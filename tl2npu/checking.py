@@ -86,7 +86,7 @@ def not_importable(
     """What keeps a file with kernels for the NPU from being imported there. ``module``: its new text."""
     if not any(kernel.for_npu for kernel in kernels):
         return []
-    failing = importing.failing(Index.of(module) if module is not original.module else original, target)
+    failing = importing.failing(original.after(module) if module is not original.module else original, target)
     found = [finding("TL734", original.first_line(node) or 1, text) for node, text in failing]
     beside = importing.beside_refused(original, kernels)
     return found + [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]

@@ -136,6 +136,11 @@ class _File:
         return self.across.index
 
     @cached_property
+    def kernels(self) -> FileKernels:
+        """What it is read as."""
+        return FileKernels(self.original)
+
+    @cached_property
     def suppressions(self) -> Suppressions:
         """What its comments silence, and which of them were of use."""
         return Suppressions.of(self.text)
@@ -143,7 +148,7 @@ class _File:
     @cached_property
     def unseen(self) -> tuple[list[KernelResult], list[Diagnostic]]:
         """What looks like a kernel in it and is not read."""
-        return unseen_kernels(FileKernels(self.original), self.suppressions.covers)
+        return unseen_kernels(self.kernels, self.suppressions.covers)
 
     @cached_property
     def users(self) -> Users:
@@ -165,7 +170,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         for place in crowded.keys() & done.whole.keys():
             done.whole[place] = crowded[place]
         refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
-        torn = {**_torn(original, done, leave), **_half_retargeted(original, done, leave), **done.whole}
+        torn = {**_torn(original, done, leave), **_half_retargeted(file, done, leave), **done.whole}
         if not refused and not torn:
             break
         eager |= refused  # and once more, with their text and their calls as they were
@@ -229,7 +234,7 @@ def _torn(original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]
 
 
 def _half_retargeted(
-    original: Index, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]
+    file: _File, done: _Done, leave: Mapping[int, Sequence[Diagnostic]]
 ) -> dict[int, Sequence[Diagnostic]]:
     """Kernels that go to or from AscendNPU IR, or to float16, while another one of their factory, compiled by the same
     call, stays."""
@@ -240,8 +245,8 @@ def _half_retargeted(
         return kernel.rewritten and ("npuir" in (kernel.target, kernel.source) or "TL100" in kernel.codes)
 
     if any(as_a_group(kernel) for kernel in done.kernels):
-        for item in FileKernels(original).located:
-            kernel = kernels.get(original.position(item.node).line)
+        for item in file.kernels.located:
+            kernel = kernels.get(file.original.position(item.node).line)
             if kernel is not None and item.factory is not None:
                 groups.setdefault(id(item.factory.node), []).append(kernel)
     found: dict[int, Sequence[Diagnostic]] = {}
@@ -277,7 +282,7 @@ def _not_selected(file: _File) -> dict[int, str]:
     if not file.options.kernels:
         return {}
     original = file.original
-    found = {original.position(item.node).line: item.key[0] for item in FileKernels(original).located}
+    found = {original.position(item.node).line: item.key[0] for item in file.kernels.located}
     found |= {kept.line: kept.name for kept in find_eager(original)}
     found |= {kernel.line: kernel.name for kernel in file.unseen[0]}
     return {line: name for line, name in found.items() if not file.options.selects(file.path, name)}
@@ -304,7 +309,8 @@ def _migrated(
             done.whole[kept.line] = notes
         else:
             done.refused_eager[kept.line] = outcome, notes
-    around = Surroundings(FileKernels(original if lazy.module is original.module else Index.of(lazy.module)))
+    as_read = lazy.module is original.module
+    around = Surroundings(file.kernels if as_read else FileKernels(original.after(lazy.module)))
     waiting = len(around.file.located)
     for holder in around.holders():
         view = around.focus(holder)

@@ -110,7 +110,11 @@ class Drawn:
         return self.pick(", ", ",", " , ").join(found) + self.pick("", ",", ", ", " ")
 
     def value(self, depth: int) -> str:
-        kind = self.chance.randrange(9) if depth else 8
+        kind = self.chance.randrange(11) if depth else 8
+        if kind > 8:
+            begin, end = (self.chance.choice(["", "a", "b.c", "8", self.value(depth - 1)]) for _ in range(2))
+            space = self.chance.choice(["", " "])
+            return f"{self.callee()}[{begin}{space}:{space}{end}{self.chance.choice(['', ', :', ', 0'])}]"
         if kind < 2:
             return f"{self.callee()}{self.pick('', ' ')}({self.several(depth - 1)})"
         if kind < 4:
@@ -128,7 +132,7 @@ class Drawn:
     def statement(self) -> str:
         value, head = (
             self.value(3),
-            self.chance.choice(["", "", "x = ", "return ", "if ", "with ", "for x in ", "a += "]),
+            self.chance.choice(["", "", "x = ", "x, y = ", "return ", "assert ", "if ", "with ", "for x in ", "a += "]),
         )
         end = self.chance.choice(["", " as y", " as (x, y)", " as (x)"]) if head == "with " else ""
         return head + value + (end + ":\n    pass" if head.startswith(("if", "with", "for")) else "")

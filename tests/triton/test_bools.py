@@ -5,8 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.passes.simulated import run
 from tests.triton.test_translation import refusals
 from tl2npu.options import Options
 from tl2npu.triton.host.rewrite import with_imports
@@ -88,3 +90,40 @@ def test_element_type_of_what_a_function_returns(made: str, known: bool) -> None
     launch = "    keep = made(M * N)\n    chosen[(M // 16, triton.cdiv(N, 64))](x, keep, y, big, N, BM=16, BN=64)\n\n\n"
     text = to_tilelang(f"{kernel}{host}{call}{launch}f(torch.randn(32, 96))\n").text or ""
     assert ("keep.view(torch.uint8)" in text) == known
+
+
+COUNTED = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def counted(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        column = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + row * N + column, mask=column < N, other=0).to(tl.float32)
+    tl.store(y_ptr + row, tl.sum(total, axis=0))
+
+
+def f(x: torch.Tensor):
+    assert x.dtype == torch.TYPE
+    M, N = x.shape
+    y = torch.empty(M, dtype=torch.float32)
+    counted[(M,)](x, y, N, BLOCK=64)
+    return y
+"""
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float16", "int32"])
+def test_a_tail_that_no_load_fills_keeps_its_mask(dtype: str) -> None:
+    """The second of two tiles has 16 columns, is padded to 32 bytes, and keeps what the first one had behind these."""
+    text = to_tilelang(COUNTED.replace("TYPE", dtype)).text or ""
+    x = np.random.default_rng(0).integers(1, 100, (6, 80)).astype(dtype)
+    names = {"M": 6, "N": 80, "BLOCK": 64}
+    signature = text.partition("def counted(")[2].partition(")")[0]
+    args = tuple(names.get(part.partition("=")[0].strip(), 6) for part in signature.split(","))
+    found = run(text, {"x_ptr": x}, "counted", args)["y_ptr"]
+    np.testing.assert_array_equal(found.reshape(-1), x.astype(np.float32).sum(1))

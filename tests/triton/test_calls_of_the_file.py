@@ -513,8 +513,12 @@ def test_tensor_of_which_only_integers_make_sense(at: str) -> None:
     assert "`i_ptr` is taken for int32: nothing in the file shows its element type" in told
 
 
-def test_integer_that_may_be_negative_is_not_divided() -> None:
-    assert refusals(UNTYPED.replace("AT", "(i // 2)")) == ["TL546"]
+def test_integer_that_may_be_negative_is_divided_as_triton_does() -> None:
+    """Triton cuts off the decimals, ``//`` of TileLang rounds down. Elements of tiles have no such division."""
+    assert "x_ptr[T.truncdiv(i_1, 2), " in to_tilelang(UNTYPED.replace("AT", "(i // 2)")).text
+    assert "x_ptr[T.truncmod(i_1, 2), " in to_tilelang(UNTYPED.replace("AT", "(i % 2)")).text
+    tile = "x = x * ((at - 4) // 3).to(tl.float32)\n    tl.store(y_ptr"
+    assert refusals(UNTYPED.replace("AT", "i").replace("tl.store(y_ptr", tile)) == ["TL546"]
 
 
 def test_tensor_of_a_known_type_is_taken_for_nothing_else() -> None:

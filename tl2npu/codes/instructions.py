@@ -118,5 +118,7 @@ ROWS: tuple[tuple[str, str, Severity, Safety, str], ...] = (
      "write `T.serial`, or work the value out from the loop variable"),
     ("TL797", "part-of-runtime-size", "error", "display-only",
      "use the whole tile, or a size that is known when the kernel is built"),
+    ("TL798", "copy-of-several-planes", "error", "display-only",
+     "copy plane by plane: `for p in T.serial(planes): T.copy(X[p, i, j], x[p, :, :])`"),
 )
 # fmt: on

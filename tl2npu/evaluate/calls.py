@@ -56,7 +56,7 @@ class Calls(Expressions):
 
     def operator(self, func: cst.BaseExpression) -> Operator | None:
         """The catalogue entry of a called expression."""
-        if isinstance(func, cst.Name) and self.frame.find(func.value) is not None:
+        if type(func) is cst.Name and self.frame.find(func.value) is not None:
             return None
         if id(func) not in self._operators:
             resolved = self.names.resolve(func)
@@ -65,7 +65,7 @@ class Calls(Expressions):
 
     def function(self, func: cst.BaseExpression) -> Function | None:
         """A function of the user's that an expression calls."""
-        found = self.frame.find(func.value) if isinstance(func, cst.Name) else None
+        found = self.frame.find(func.value) if type(func) is cst.Name else None
         return found if isinstance(found, Function) else None
 
     def called(self, function: Function, node: cst.Call) -> object:

@@ -58,9 +58,12 @@ class Cores(Calls):
 
     def each(self, run: Callable[[bool], None]) -> None:
         """Run something as each active core, True for the first."""
+        first = True
         for core in self.active:
-            self.enter(core)
-            run(core == self.active[0])
+            if core != self.core:
+                self.enter(core)
+            run(first)
+            first = False
 
     def alike(self, value: Callable[[], Any]) -> list[tuple[tuple[int, ...], Any]]:
         """The active cores, together where something has the same value for them."""

@@ -163,7 +163,8 @@ def _same(left: Any, right: Any) -> bool:
 
 def several(tile: Tile, index: Sequence[Array], lanes: Shape, mask: Array | None) -> bool:
     """Whether several lanes have the same element."""
-    if not lanes:
+    slices = _window(tile.data.shape, index)
+    if not lanes or (slices is not None and tile.data[slices].shape == lanes):
         return False
     keep = np.broadcast_to(True if mask is None else mask, lanes)
     places = [np.broadcast_to(_integers(tile, item), lanes) for item in index]

@@ -50,7 +50,10 @@ _COMPARED: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
 }
 _CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None, "__name__": "kernel"}
 _NUMBERS = frozenset({int, float})
+_QUICK = frozenset({int, float, np.ndarray})
 _MISSING = object()
+STATEMENT = 200
+"""What a statement counts beside its elements."""
 TOO_MANY = "it takes too many steps"
 CORES = 4
 """Of the device, where a kernel asks for their number: few, so that a core does several tasks."""
@@ -79,7 +82,7 @@ class Expressions:
 
     def spend(self, elements_: int) -> None:
         """Count work; raises :class:`NotChecked` when there was too much of it."""
-        self.left -= elements_ + 200
+        self.left -= elements_ + STATEMENT
         if self.left < 0:
             raise NotChecked(TOO_MANY)
 
@@ -161,7 +164,7 @@ def number(node: cst.BaseExpression) -> Run:
 
     def function(machine: Expressions) -> Any:
         found = run(machine)
-        if isinstance(found, (int, float, np.ndarray, np.generic)):
+        if type(found) in _QUICK or isinstance(found, (int, float, np.generic)):
             return found
         if isinstance(found, Tile) and found.data.size == 1:
             return found.data.reshape(-1)[0]

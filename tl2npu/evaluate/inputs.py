@@ -85,7 +85,7 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, 
             values_ = rng.standard_normal(min(tensor.data.size, _PERIOD)) * 0.75 + 0.125
             if attempt < PLAIN:
                 values_[rng.random(values_.size) < _LARGE] *= _FACTOR
-            tensor.data = np.resize(values_, shape)
+            tensor.data = values_.reshape(shape) if values_.size == tensor.data.size else np.resize(values_, shape)
         elif arithmetic.bits(tensor.dtype) == 8:
             tensor.data = rng.integers(0 if kind.kind == "u" else -8, 120, shape).astype(kind)
         else:

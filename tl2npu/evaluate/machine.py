@@ -9,6 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -220,7 +221,7 @@ class Machine(Statements):
         for place, (name, extent) in enumerate(zip(names, extents, strict=True)):
             shape = [1] * (len(extents) + rank)
             shape[place] = extent
-            self.frame.values[name] = np.arange(extent).reshape(shape)
+            self.frame.values[name] = _counted(extent, tuple(shape))
         try:
             self.statements(body_of(node))
         finally:
@@ -311,6 +312,12 @@ class Machine(Statements):
             self.each(lambda _, turn=turn: self.frame.values.__setitem__(name, turn))  # type: ignore[misc]
             self.statements(body_of(node))
         self.mask = before
+
+
+@lru_cache(maxsize=1024)
+def _counted(extent: int, shape: tuple[int, ...]) -> Any:
+    """The turns of a loop as lanes along one axis."""
+    return np.arange(extent).reshape(shape)
 
 
 @remembered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
@@ -12,7 +13,7 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Core, Kind, Operator
 from tl2npu.evaluate import arithmetic, elements, operators
-from tl2npu.evaluate.cores import Cores
+from tl2npu.evaluate.cores import Cores, Layout
 from tl2npu.evaluate.expressions import Expressions, Run, raw
 from tl2npu.evaluate.values import Array, Cell, Frame, Function, NotChecked, Region, Tile, whole_number
 from tl2npu.kernel import languages
@@ -20,6 +21,8 @@ from tl2npu.kernel.bindings import body_of, single_assignments
 from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Memory
+from tl2npu.kernel.style import Dialect
+from tl2npu.source.names import Names
 from tl2npu.source.tree import remembered
 
 _AUGMENTED: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -43,33 +46,64 @@ class _Return(Exception):
         super().__init__()
         self.value = value
 
+@dataclass(frozen=True)
+class _Operation:
+    """A call of an operator: for each parameter what gives its argument, whether a variable stands for its value, and
+    whether an element does: always, or only in loops over lanes (None)."""
+
+    op: Operator
+    arguments: Sequence[tuple[str, Run, bool, bool | None]]
+
+
 class Statements(Cores):
     """Runs simple statements."""
+
+    def __init__(self, names: Names, dialect: Dialect, layout: Layout) -> None:
+        super().__init__(names, dialect, layout)
+        self._runs: dict[int, Callable[[], None]] = {}
+        self._operations: dict[int, _Operation | None] = {}
 
     def small(self, node: cst.BaseSmallStatement) -> None:
         """Run a simple statement as all active cores."""
         self.spend(0)
-        macro = node.value if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) else None
-        if macro is not None and (function := self.function(macro.func)) is not None:
-            self._macro(function, macro)
-            return
+        run = self._runs.get(id(node))
+        if run is None:
+            run = self._runs[id(node)] = self._run_of(node)
+        run()
+
+    def _run_of(self, node: cst.BaseSmallStatement) -> Callable[[], None]:
+        """A simple statement as a function, by its kind."""
         kind = type(node)
+        call = node.value if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) else None
+        if call is not None and type(call.func) is cst.Name:
+            return lambda: self._called(call)
+        if call is not None:
+            return lambda: self.each(lambda first: self._operator(call, first))
         if kind is cst.Assign or kind is cst.AnnAssign:
-            self.each(lambda first: self.assign(node, first))
-        elif kind is cst.AugAssign:
-            self.each(lambda _: self._augmented(node))
-        elif macro is not None:
-            self.each(lambda first: self._operator(macro, first))
-        elif isinstance(node, cst.Return):
-            raise _Return(None if node.value is None else self.raw(node.value))
-        elif kind is not cst.Pass and kind is not cst.Assert and not _is_text(node):
+            return lambda: self.each(lambda first: self.assign(node, first))
+        if kind is cst.AugAssign:
+            return lambda: self.each(lambda _: self._augmented(node))
+        if isinstance(node, cst.Return):
+            return lambda: self._return(node)
+        if kind is not cst.Pass and kind is not cst.Assert and not _is_text(node):
             raise NotChecked(f"`{code(node)}` has no meaning here")
+        return lambda: None
+
+    def _called(self, call: cst.Call) -> None:
+        function = self.function(call.func)
+        if function is None:
+            self.each(lambda first: self._operator(call, first))
+        else:
+            self._macro(function, call)
+
+    def _return(self, node: cst.Return) -> None:
+        raise _Return(None if node.value is None else self.raw(node.value))
 
     def assign(self, node: cst.BaseSmallStatement, first: bool) -> None:
         """``a = b``, ``a, b = b, a``, ``a: int = b``."""
         for pairs in _assignments(node):
             (left, right), *others = pairs
-            if not others and isinstance(right, cst.Call) and isinstance(left, cst.Name):
+            if not others and type(right) is cst.Call and type(left) is cst.Name:
                 made = self._allocated(left.value, right, first)
                 if made is not None:
                     self.frame.values[left.value] = made
@@ -79,7 +113,7 @@ class Statements(Cores):
                 self._bind(left, one)
 
     def _bind(self, target: cst.BaseExpression, value: Any) -> None:
-        if isinstance(target, cst.Name):
+        if type(target) is cst.Name:
             self._name_becomes(target.value, value)
         elif isinstance(target, cst.Subscript):
             self._store(self.raw(target), _plain(self, value))
@@ -180,7 +214,7 @@ class Statements(Cores):
         if halved and sizes[0] % 2 and not isinstance(_first(call), cst.Integer):
             raise NotChecked(f"two cores share `{name}`, which has an odd number of rows at this size")
         made.gathered = id(call) in self.layout.gathered
-        if memory in CUBE_MEMORY:
+        if made.on_cube:
             self.shared[id(call)] = made
         return made
 
@@ -194,6 +228,11 @@ class Statements(Cores):
 
     def _bound(self, op: Operator, call: cst.Call) -> tuple[Operator, dict[str, Any]]:
         """The operator that takes the arguments, and these by parameter."""
+        op, bound = self._binding(op, call)
+        return op, {name: value_of(self) for name, value_of in bound.items()}
+
+    def _binding(self, op: Operator, call: cst.Call) -> tuple[Operator, dict[str, Run]]:
+        """The same with functions that give the arguments."""
         if id(call) not in self.bindings:
             if any(arg.star for arg in call.args):
                 raise NotChecked(f"`{code(call)}` has arguments with stars")
@@ -208,38 +247,52 @@ class Statements(Cores):
             except TypeError as error:
                 raise NotChecked(f"T.{op.name}: {error}") from None
             self.bindings[id(call)] = op, bound
-        op, bound = self.bindings[id(call)]
-        return op, {name: value_of(self) for name, value_of in bound.items()}
+        return self.bindings[id(call)]
 
     def _operator(self, call: cst.Call, first: bool) -> None:
+        if id(call) not in self._operations:
+            self._operations[id(call)] = self._operation(call)
+        operation = self._operations[id(call)]
+        if operation is None:
+            return
+        args: dict[str, Any] = {}
+        tiles: list[Tile] = []
+        elements_: list[str] = []
+        for name, value_of, is_plain, is_element in operation.arguments:
+            value = args[name] = value_of(self)
+            kind = type(value)
+            if kind is Tile:
+                tiles.append(value)
+            elif kind is Region:
+                tiles.append(value.tile)
+                if value.is_element and (is_element or (is_element is None and self.lanes)):
+                    elements_.append(name)
+            elif kind is Cell and is_plain:
+                args[name] = value.value
+        if not first and (operation.op.core is Core.CUBE or _is_on_cube(tiles)):
+            return
+        for name in elements_:
+            args[name] = self.loaded(args[name])
+        self.spend(sum(tile.data.size for tile in tiles if not tile.in_global) // 4)
+        operators.apply(operation.op, args, operators.Place(self.lanes, self.mask, self.core, self.is_gpu))
+
+    def _operation(self, call: cst.Call) -> _Operation | None:
+        """A call as it is carried out; None for what computes nothing."""
         op = self.operator(call.func)
         if op is None and ".iket." in f".{self.names.resolve(call.func)}":
-            return  # a profiler's mark
+            return None  # a profiler's mark
         if op is None:
             raise NotChecked(f"the call of `{code(call.func)}` is not known")
         if op.kind in operators.IDLE:
-            return
-        op, args = self._bound(op, call)
-        tiles = [v if isinstance(v, Tile) else v.tile for v in args.values() if isinstance(v, (Tile, Region))]
-        if not first and (op.core is Core.CUBE or self._on_cube(tiles)):
-            return
-        args = {n: (v.value if isinstance(v, Cell) and n not in ("buffer", "dst") else v) for n, v in args.items()}
-        args = {n: (self._index_of(op, n, v)) for n, v in args.items()}
-        self.spend(sum(tile.data.size for tile in tiles if not tile.in_global) // 4)
-        operators.apply(op, args, operators.Place(self.lanes, self.mask, self.core, self.is_gpu))
-
-    def _index_of(self, op: Operator, name: str, value: Any) -> Any:
-        """An element where the operator takes a number."""
-        param = op.param(name)
-        if isinstance(value, Region) and value.is_element and param is not None and not param.mask:
-            return self.loaded(value)
-        if isinstance(value, Region) and value.is_element and name == "value" and self.lanes and "addx" not in op.name:
-            return self.loaded(value)
-        return value
-
-    def _on_cube(self, tiles: Sequence[Tile]) -> bool:
-        memories = {tile.memory for tile in tiles}
-        return bool(memories & CUBE_MEMORY) and Memory.UB not in memories
+            return None
+        op, bound = self._binding(op, call)
+        arguments: list[tuple[str, Run, bool, bool | None]] = []
+        for name, value_of in bound.items():
+            param = op.param(name)
+            is_element = param is not None and not param.mask
+            in_lanes = name == "value" and "addx" not in op.name
+            arguments.append((name, value_of, name not in ("buffer", "dst"), is_element or (None if in_lanes else False)))
+        return _Operation(op, arguments)
 
     def _inner(self, function: Function, call: cst.Call) -> Frame:
         params = function.node.params
@@ -335,6 +388,10 @@ def _argument(value: object) -> Run:
         return found.value if isinstance(found, Cell) else found
 
     return function
+
+
+def _is_on_cube(tiles: Sequence[Tile]) -> bool:
+    return any(tile.on_cube for tile in tiles) and not any(tile.memory is Memory.UB for tile in tiles)
 
 
 def _first(call: cst.Call) -> cst.BaseExpression | None:

@@ -10,7 +10,7 @@ import libcst as cst
 import numpy as np
 
 from tl2npu.evaluate import arithmetic
-from tl2npu.kernel.model import Memory
+from tl2npu.kernel.model import CUBE_MEMORY, Memory
 
 Array = Any
 """A number, or a NumPy array with one value for each lane of the ``T.Parallel`` loops around."""
@@ -32,7 +32,7 @@ class Tile:
     ``halved``: each vector core has half of its rows, which is all that ``data`` holds; ``gathered``: it has all, and a
     row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1).
     ``sums``: lanes may add to one element (``T.alloc_reducer``). ``local``: each lane has all elements for itself,
-    which are in ``lanes``. ``bits``: the flat mask that a comparison left in it. ``written``: some of it was stored.
+    which are in ``lanes``. ``on_cube``: in a memory of the cube core. ``bits``: the flat mask that a comparison left in it. ``written``: some of it was stored.
     """
 
     name: str
@@ -46,11 +46,15 @@ class Tile:
     bits: np.ndarray[Any, Any] | None = None
     lanes: dict[tuple[int, ...], Array] = field(default_factory=dict)
     written: bool = False
+    on_cube: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.on_cube = self.memory in CUBE_MEMORY
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents of what this core has."""
-        return tuple(self.data.shape)
+        return self.data.shape
 
     @property
     def in_global(self) -> bool:
@@ -185,6 +189,8 @@ class Frame:
 
 def whole_number(value: object, of: str) -> int:
     """An index that is one number."""
+    if type(value) is int:
+        return value
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.reshape(-1)[0]
     if isinstance(value, (bool, int, np.integer, np.bool_)):

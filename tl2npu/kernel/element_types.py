@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tl2npu.dialects.element_types import NONE, SYNONYMS, TRUNC, copies
 
 _EXACT = frozenset({"int8", "uint8", "int16", "uint16", "bool"})
+_WORDS = {"float16": "half", "bfloat16": "bf16", "float32": "f32", "bool": "bool"}
+_INTEGER = re.compile(r"(u?)int(\d+)")
 _FLOATS = {"bfloat16": 1, "float16": 2, "float32": 3, "float64": 4}
 
 
@@ -29,6 +32,13 @@ def text_of(dtype: str) -> str:
 def is_known(dtype: str) -> bool:
     """False for a type that is a parameter of the factory."""
     return dtype in _FLOATS or is_integer(dtype)
+
+
+def word(dtype: str) -> str:
+    """An element type as the end of a name: ``half``, ``f32``, ``i8``; ``cast`` for one that only a caller knows."""
+    name = plain(dtype)
+    found = _INTEGER.fullmatch(name)
+    return f"{'u' if found[1] else 'i'}{found[2]}" if found else _WORDS.get(name, "cast")
 
 
 def is_float(dtype: str) -> bool:

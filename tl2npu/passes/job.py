@@ -15,6 +15,7 @@ import libcst as cst
 from tl2npu import printed
 from tl2npu.across.users import Users
 from tl2npu.codes import CODES
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.factories.factory import FileKernels
@@ -28,7 +29,7 @@ from tl2npu.passes.provenance import buffers_of, in_authors_words
 from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import SubclassesOf, mentioned, names_in, remembered, walk
+from tl2npu.source.tree import SubclassesOf, children, mentioned, names_in, remembered, walk
 
 FactT = TypeVar("FactT")
 
@@ -72,6 +73,7 @@ class Job:
     ``has_looped``: it does.
     ``forks``: where memory (``"memory"``) and stages (``"stages"``) first matter.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
+    ``renamed``: the name that says for what an added tile was made, by the name that it has now.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
     several kernels names the new target with the first of them.
     ``told``: how many of ``notes`` come from passes; those behind are of checks, and of this one form.
@@ -102,6 +104,7 @@ class Job:
     notes: list[Diagnostic] = field(default_factory=list)
     told: int = 0
     made: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
     _lines: dict[int, tuple[cst.CSTNode, int | None]] = field(default_factory=dict)
     _kernel: Kernel | None = None
     _facts: tuple[Kernel, dict[object, object]] | None = None
@@ -118,6 +121,7 @@ class Job:
             edited=list(self.edited),
             notes=list(self.notes),
             made=dict(self.made),
+            renamed=dict(self.renamed),
             forks=dict(self.forks),
             _lines=dict(self._lines),
         )
@@ -175,9 +179,34 @@ class Job:
             self._check_helpers(edits)
             for old, new in edits.replacements:
                 self._note_sources(new, old)
+            read, targets = self._kernel if self._is_beside(edits) else None, self.located.targets
             self.file = self.file.after(edits)
-            self._kernel = None
-            printed.edited(self.located.node)
+            self._kernel, self._facts = None, None
+            now = self.located
+            if read is not None and read.node is now.node and (self.targets is not None or targets == now.targets):
+                self._kernel = read
+            printed.edited(now.node)
+
+    def _is_beside(self, edits: Edits) -> bool:
+        """Whether the kernel reads as before: decorators change, or lines come that give new names."""
+        index, said = self.file.index, frozenset[str]()
+        around = [None, *index.ancestors(self.located.node)]
+        for old, new in edits.replacements:
+            if any(type(above) is cst.Decorator for above in index.ancestors(old)):
+                continue
+            come = [line for line in new if not _is_only_moved(old, line)]
+            if len(come) == len(new) and not edits.keeps(old):
+                return False
+            if index.enclosing(old, cst.FunctionDef) not in around:
+                return False  # in a macro
+            if any(type(line) is not cst.SimpleStatementLine for line in come):
+                return False
+            if any(type(part) is not cst.Assign for line in come for part in walk(line) if _IS_SMALL[type(part)]):
+                return False
+            said = said or frozenset(mentioned(self.module))
+            if any(assigned_names(line) & said for line in come):
+                return False
+        return True
 
     def restore(self, file: FileKernels, edited: list[tuple[str, cst.CSTNode, str]]) -> None:
         """Go back to an earlier state of the text."""
@@ -254,7 +283,8 @@ class Job:
 
     def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
         """A diagnostic of a rule at a node of the text as it stands now, about the author's tiles."""
-        message = in_authors_words(message, self._added_tiles(message), _every_buffer(self.original.module))
+        known = _every_buffer(self.original.module)
+        message = in_authors_words(message, self._added_tiles(message), known, self.renamed)
         found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
         return found if node in self.original else replace(found, line=self.line(node))
 
@@ -365,6 +395,14 @@ class Job:
         """Record a finding; ``done``: its advice is taken already, so the finding gets none."""
         found = self.finding(code, node, message, severity)
         self.notes.append(replace(found, help="") if done else found)
+
+
+def _is_only_moved(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether a function is another one with other lines above it."""
+    if type(old) is not cst.FunctionDef or type(new) is not cst.FunctionDef:
+        return False
+    parts, others = children(old), children(new)
+    return len(parts) == len(others) and all(one is other for one, other in zip(parts, others, strict=True))
 
 
 def _uses(job: Job) -> list[tuple[cst.CSTNode, frozenset[str]]]:

@@ -7,7 +7,8 @@ A pass calls the tile that it adds for ``x`` ``x_l0c``, ``x_part`` or ``x_tmp``,
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import libcst as cst
 
@@ -44,12 +45,17 @@ def author_of(name: str, buffers: Collection[str]) -> str | None:
     return max(found, key=lambda buffer: (len(buffer), name.startswith(buffer), buffer), default=None)
 
 
-def in_authors_words(message: str, added: Collection[str], buffers: Collection[str]) -> str:
-    """The message with what its code calls ``added`` named by the ``buffers`` of the author."""
+def in_authors_words(
+    message: str, added: Collection[str], buffers: Collection[str], renamed: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """The message with what its code calls ``added`` named by the ``buffers`` of the author.
+
+    ``renamed``: what some were called when they were made.
+    """
 
     def said(match: re.Match[str]) -> str:
         text = match.group(1)
-        names = {name: author_of(name, buffers) for name in _NAME.findall(text) if name in added}
+        names = {name: author_of(renamed.get(name, name), buffers) for name in _NAME.findall(text) if name in added}
         if not names:
             return match.group()
         if text in names:

@@ -35,6 +35,8 @@ class LineSlot:
 
 def join_lines(above: Sequence[cst.EmptyLine], below: Sequence[cst.EmptyLine]) -> Lines:
     """Both runs of lines; where blank lines meet, only the longer run stays."""
+    if not above or not below:
+        return tuple(above or below)
     up, down = list(above), list(below)
     blank_above, blank_below = _blank_run(list(reversed(up))), _blank_run(down)
     spare = min(blank_above, blank_below)
@@ -76,6 +78,9 @@ def merge_lines(
     if not captions:
         above = without_captions([slot.old for slot in slots], [not (slot.new or slot.trailing) for slot in slots])
     for slot, own in zip(slots, above, strict=True):
+        if result and not pending and not slot.trailing and len(slot.new) == 1 and slot.new[0] is slot.old:
+            result.append(slot.old)  # nearly all of a block
+            continue
         carried = any(line is kept for new in slot.new for line in new.leading_lines for kept in own)
         if not carried:
             pending = join_lines(pending, own)

@@ -20,7 +20,7 @@ from tl2npu.source.blocks import (
 from tl2npu.source.brackets import held, held_together
 from tl2npu.source.index import Index
 from tl2npu.source.sequences import EMPTY, Slot, Spliced, splice
-from tl2npu.source.tree import IS_NODE, child_fields, children, walk
+from tl2npu.source.tree import IS_NODE, child_fields, walk
 
 _OPTIONAL = frozenset({"orelse", "finalbody", "asname", "returns", "lower", "upper"})
 _WITH_LINES = frozenset({"decorators", "handlers", "cases"})
@@ -76,6 +76,10 @@ class Edits:
         for node in self._nodes:
             above, below = self._beside.get(id(node), _NOTHING)
             yield node, (*above, *self._new.get(id(node), ()), *below)
+
+    def keeps(self, node: cst.CSTNode) -> bool:
+        """True if the node stays as it is, but for edits inside of it."""
+        return id(node) not in self._new
 
     def removes(self, node: cst.CSTNode) -> bool:
         """True if the whole node goes."""
@@ -257,6 +261,8 @@ class _Rebuild:
 
     def statement(self, node: cst.CSTNode) -> LineSlot:
         old = _lined(node)
+        if not self.touched(node):
+            return LineSlot(old, (old,))
         if id(node) in self.unwrapped:
             block = self.unwrapped_block(old, node)
             return replace(block, new=tuple(line for new in self.around(node, block.new) for line in _as_lines(new)))
@@ -385,13 +391,13 @@ class _Rebuild:
             return new.deep_clone()
         self.used.add(id(new))
         changes: dict[str, Any] = {}
-        for name in child_fields(type(new)) if children(new) else ():
+        for name in child_fields(type(new)):
             value = getattr(new, name)
             if IS_NODE[type(value)]:
                 copy = self.own(value)
                 if copy is not value:
                     changes[name] = copy
-            elif isinstance(value, (tuple, list)):
+            elif type(value) is tuple or type(value) is list:
                 copies = [self.own(item) for item in value]
                 if any(a is not b for a, b in zip(copies, value, strict=True)):
                     changes[name] = copies

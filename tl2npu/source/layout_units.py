@@ -21,15 +21,20 @@ _FUNCTION = re.compile(r"^[ \t]*def\b", re.MULTILINE)
 _STRING = re.compile(r'(?<!\w)"[^"\\\n]*"')
 _NAME = r"(?!(?:return|not|yield|del|await|assert|raise)\b)[A-Za-z_]\w*"
 _TERM = rf"-?(?:{_NAME}(?:\.{_NAME})*|\d+(?:\.\d+)?(?:e-?\d+)?)"
-_VALUE = rf"{_TERM}(?: (?:[-+*/%&|<>@]|//|<<|>>|[<>=!]=) {_TERM})*"
+_SIGN = r" (?:[-+*/%&|<>@]|//|<<|>>|[<>=!]=) "
+_VALUE = rf"{_TERM}(?:{_SIGN}{_TERM})*"
 _GIVEN = rf"(?:{_NAME}=)?{_VALUE}"
 _BRACKETS = re.compile(
     rf"(?<=\w)(?:\((?:{_GIVEN}(?:, {_GIVEN})*)?\)|\[{_VALUE}(?:, {_VALUE})*\])"
     rf"|(?:(?<=[(=])|(?<=, ))(?:(\()(?:{_VALUE}(?:, {_VALUE})+|{_VALUE},)\)|(\[){_VALUE}(?:, {_VALUE})*\])"
     rf"|(?<= [-+*/%@] )(\(){_VALUE}\)"
+    rf"|(?:(?<=[\[(])|(?<=, )|(?<= [=:] ))(\(){_VALUE}\)(?= [-+*/%@] )"
+    rf"|(?:(?<=\[)|(?<=, ))(?P<s>)(?:{_TERM}(?:{_SIGN}{_TERM})+ : {_VALUE}|{_TERM} : {_TERM}(?:{_SIGN}{_TERM})+)(?=[,\]])"
 )
+_SLICE = re.compile(rf"(?:(?<=\[)|(?<=, ))(?:{_NAME}|\d+)?:(?:{_NAME}|\d+)?(?=[,\]])")
 _PLAIN = re.compile(
-    rf"\n? *(?:(?!\d)(?:{_TERM} [-+*/]?= )?{_VALUE}|return {_NAME}|(?:if|while) {_VALUE}:|else:"
+    rf"\n? *(?:(?!\d)(?:{_TERM} [-+*/]?= )?{_VALUE}|{_NAME}(?:, {_NAME})+ = {_VALUE}(?:, {_VALUE})*"
+    rf"|return {_VALUE}(?:, {_VALUE})*|assert {_VALUE}(?:, {_VALUE})?|(?:if|while) {_VALUE}:|else:"
     rf"|for {_NAME}(?:, {_NAME})* in {_VALUE}:|with {_VALUE}(?: as (?:{_NAME}|\({_NAME}(?:, {_NAME})+\)))?:)\n"
 )
 _FLOW = ("with", "for", "while", "if", "elif", "else")
@@ -146,7 +151,7 @@ def is_certain(units: Sequence[Unit], number: int, line_length: int) -> bool:
         return False
     if not above.opens and _first_word(above.text) in (*_SPECIAL, *_FLOW):
         return False
-    text, found = _STRING.sub("0", unit.text), 1
+    text, found = _SLICE.sub("0", _STRING.sub("0", unit.text)), 1
     while found:
         text, found = _BRACKETS.subn(lambda brackets: "0" if brackets.lastindex else "", text)
     return _PLAIN.fullmatch(text) is not None

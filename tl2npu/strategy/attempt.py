@@ -11,7 +11,7 @@ import libcst as cst
 from tl2npu.checks.memory_plan import fitting
 from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.operators import starts
-from tl2npu.checks.operators.starts import ragged
+from tl2npu.checks.operators.starts import planes
 from tl2npu.checks.row_split.evenness import unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Check, Finding, Subject
@@ -185,7 +185,7 @@ def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
     That of AscendNPU IR never does: they end where the calls of the file need it.
     """
     if form != "npuir" and kind.is_rewritten:
-        guarded_planes.guard(job, ragged(subject_of(job)))
+        guarded_planes.guard(job, planes(subject_of(job)))
     if form != "npuir" or kind.style == "npuir":
         return
     found = list(overruns(subject_of(job)))

@@ -142,7 +142,8 @@ def _rewritten(
         return []
     if form == ONE:
         return [_finished(case, ONE, made.job)]
-    job, left = rows.shared(case, made.job)
+    beyond = products.hands_over_too_often(made.job)  # whatever becomes of its rows
+    job, left = (made.job, []) if beyond else rows.shared(case, made.job)
     two = _blocked(made.job, left) if left else _finished(case, TWO, job)
     if not two.reached and job is not made.job:  # nothing that was said for the rows is of use
         left = rows.obstacles(case, made.job)

@@ -19,12 +19,8 @@ _FAMILIES = (
 
 
 def landed(job: Job) -> Job:
-    """The kernel without the tiles between products and their users: all of them, else as many as it can spare.
-
-    No tile that is left out makes hand-overs fewer: one that has too many is left as it is.
-    """
-    count, limit = hand_overs.crossings(subject_of(job))
-    if count > limit:
+    """The kernel without the tiles between products and their users: all of them, else as many as it can spare."""
+    if hands_over_too_often(job):
         return job
     waiting = [names] if (names := sorted(renamed.landings(job))) else []
     known: tuple[int, int] | None = None
@@ -42,6 +38,12 @@ def landed(job: Job) -> Job:
             half = len(names) // 2
             waiting[:0] = [names[:half], names[half:]]
     return job
+
+
+def hands_over_too_often(job: Job) -> bool:
+    """Whether there are no flags for all hand-overs, which no tile that is left out and no split of rows makes fewer."""
+    count, limit = hand_overs.crossings(subject_of(job))
+    return count > limit
 
 
 def smallest(job: Job) -> Job:

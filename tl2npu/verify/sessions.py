@@ -53,9 +53,9 @@ class Observed:
 
 
 def observe(arithmetic: Counted, reading: Reading, hazards: Hazards, device: str, seed: int = 0) -> Observed:
-    """A fresh session; ``seed`` is that of an arithmetic with errors.
+    """A fresh session. With ``hazards`` off nothing but the simulator's own errors is found.
 
-    With ``hazards`` off nothing but the simulator's own errors is found.
+    ``seed`` is that of an arithmetic with errors.
     """
     report = None if hazards == "off" else Report(device=DEVICES[device])
     session = Session(arithmetic=arithmetic_of(arithmetic, seed), reading=reading)

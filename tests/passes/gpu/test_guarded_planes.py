@@ -53,9 +53,33 @@ def test_planes_behind_the_end(shape: tuple[int, ...], body: str, more: dict[str
     assert "in T.serial(4):\n" in new
 
 
-@pytest.mark.parametrize("body", [POINTS, SLICES])
-def test_whole_tiles_are_copied_at_once(body: str) -> None:
-    result = result_of(file_of((12, 8, 8), body))
+ROWS = "T.copy(X[0, bx * 4, 0, 0], a)\n" + TWICE + "T.copy(a, Y[0, bx * 4, 0, 0])"
+
+
+@pytest.mark.parametrize("threads", ["auto", "1"])
+@pytest.mark.parametrize(
+    ("shape", "body", "more"),
+    [
+        ((12, 8, 8), POINTS, {}),
+        ((12, 8, 8), SLICES, {}),
+        ((12, 8, 8), SLICES.replace("bx * 4 + 4, :, :", "bx * 4 + 4, 0:8, 0:8"), {}),
+        ((1, 12, 8, 8), ROWS, {}),
+        ((4, 12, 8, 8), FOUR, {"tile": "(2, 4, 8, 8)", "grid": "3, 2"}),
+        ((4, 8, 8), "T.copy(X, a)\n" + TWICE + "T.copy(a, Y)", {"grid": "1"}),
+    ],
+)
+def test_every_plane_of_a_tile_is_copied(shape: tuple[int, ...], body: str, more: dict[str, str], threads: str) -> None:
+    """The compiler moves two axes of a copy, and of the others the first element."""
+    new = migrated(file_of(shape, body, **more), threads)
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    for reading in (IDEAL, ACTUAL):
+        np.testing.assert_allclose(run(new, {"X": x}, "factory", (), reading)["Y"], 2 * x)
+    assert "if " not in new
+    assert "T.tile.fill" not in new
+
+
+def test_a_tile_of_one_plane_is_copied_at_once() -> None:
+    result = result_of(file_of((12, 1, 8), POINTS.replace("8, 8)", "1, 8)"), "(4, 1, 8)"))
     assert "TL171" not in {change.code for change in result.changes}
 
 
@@ -88,6 +112,6 @@ def test_columns_behind_the_end_are_zero_in_every_plane(threads: str) -> None:
     text = gpu_file('X: T.Tensor((2, 8, 4), "float32"), Y: T.Tensor((2, 8), "float32")', body)
     x = np.random.default_rng(0).standard_normal((2, 8, 4)).astype(np.float32)
     new = migrated(text, threads)
-    assert "T.tile.fill(a, 0.0)\n            T.copy(X[0, bx * 4, 0], a)" in new
+    assert "for plane in T.serial(2):\n                T.copy(X[plane, bx * 4, 0], a[plane, :, :])" in new
     for reading in (IDEAL, ACTUAL):
         np.testing.assert_allclose(run(new, {"X": x}, "factory", (), reading)["Y"], x[..., 3])

@@ -135,6 +135,8 @@ def _no_key(name: str, space: _Space) -> bool:
 def beside_refused(original: Index, kernels: Sequence[KernelResult]) -> Iterator[tuple[KernelResult, str]]:
     """TL735: migrated kernels in a factory with one that stays for the GPU: the parser stops at that one."""
     by_line = {kernel.line: kernel for kernel in kernels if kernel.source == "gpu"}
+    if all(kernel.disposition != "refused" for kernel in by_line.values()):
+        return
     for group in _factories(FileKernels(original)):
         found = [by_line.get(original.position(located.node).line) for located in group]
         stays = next((kernel for kernel in found if kernel is not None and kernel.disposition == "refused"), None)

@@ -15,12 +15,14 @@ class RowFlow:
     """Follows one axis of a tile on the vector cores; what is not clear is not followed.
 
     ``places``: tiles with the axis on which those rows lie. ``mixed``: something certainly makes one value of several
-    rows, or gives a row to others, outside of a condition.
+    rows, or gives a row to others, outside of a condition. ``moved``: something may give a row to others, or lets a
+    single row decide, also under a condition.
     """
 
     subject: Subject
     places: dict[tuple[Buffer, int], None] = field(default_factory=dict)
     mixed: bool = False
+    moved: bool = False
 
     @classmethod
     def of(cls, subject: Subject, tile: Buffer, axis: int) -> RowFlow:
@@ -41,6 +43,7 @@ class RowFlow:
         elif isinstance(stmt, (Branch, Let)):
             loads = stmt.cond.loads if isinstance(stmt, Branch) else stmt.value.loads
             self.mixed |= any(_is_one_row(load, buffer, axis) for load in loads) and not placed.conditions
+            self.moved |= any(load.buffer is buffer and not _is_first_row(load, axis) for load in loads)
         elif isinstance(stmt, (Copy, Op)) and any(operand.buffer is buffer for operand in reads(stmt)):
             if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE:
                 dim = stmt.args.get("dim")
@@ -48,6 +51,8 @@ class RowFlow:
                 if along is None or along % len(buffer.shape) == axis:
                     self.mixed |= along is not None and not placed.conditions
                     return
+            if isinstance(stmt, Copy) and stmt.src.buffer is buffer and stmt.dst.buffer.memory is Memory.UB:
+                self.moved |= not _starts_alike(stmt.src, stmt.dst, axis)
             turned = isinstance(stmt, Op) and stmt.op.name == "tile.transpose"
             for operand in writes(stmt):
                 if operand.buffer.memory is Memory.UB and axis < len(operand.buffer.shape):
@@ -63,11 +68,25 @@ class RowFlow:
             moving = row.variables() & variables
             to = [n for n, dim in enumerate(stmt.target.dims or ()) if dim.lo.variables() & moving]
             moved = bool(to) and all(dim.lo != row for dim in stmt.target.dims or ())
+            self.moved |= all(dim.lo != row for dim in stmt.target.dims or ()) and not _is_first_row(load, axis)
             if stmt.target.buffer.memory is Memory.UB:
                 self.places |= dict.fromkeys((stmt.target.buffer, n) for n in to)
             again = stmt.augmented or any(other.buffer is stmt.target.buffer for other in stmt.value.loads)
             summed = bool(moving) and not to and again
             self.mixed |= (summed or moved or _is_one_row(load, buffer, axis)) and not placed.conditions
+
+
+def _is_first_row(load: Operand, axis: int) -> bool:
+    """The first row is never behind the end."""
+    return load.dims is not None and load.dims[axis].lo.is_zero
+
+
+def _starts_alike(source: Operand, target: Operand, axis: int) -> bool:
+    """Whether rows of a tile become the rows with their numbers of another, counted from the last axis."""
+    if source.dims is None or target.dims is None:
+        return source.is_whole and target.is_whole
+    place = axis - len(source.dims) + len(target.dims)
+    return place >= 0 and source.dims[axis].lo == target.dims[place].lo
 
 
 def _is_one_row(load: Operand, buffer: Buffer, axis: int) -> bool:

@@ -63,20 +63,34 @@ def check(subject: Subject) -> Iterator[Finding]:
                 yield found
 
 
-def ragged(subject: Subject) -> dict[Copy, set[int]]:
-    """Copies of more than two axes that may end with their tensor; each with the axes that the compiler does not look
-    at, along which it goes on behind the end."""
+@dataclass(frozen=True)
+class Planes:
+    """The axes of a tensor along which a copy has to be written as several, and those of them that may go on behind the
+    end of it. ``cleared``: the tile of a load has to be zero before."""
+
+    axes: frozenset[int]
+    ending: frozenset[int]
+    cleared: bool
+
+
+def planes(subject: Subject) -> dict[Copy, Planes]:
+    """Copies along more than two axes, of which the compiler moves one plane (TL798); and loads to a tile of several
+    planes of one row, that end with their tensor, of which it fills the first plane (``compute_blocklen``)."""
     starts = Starts(subject)
-    found: dict[Copy, set[int]] = {}
+    found: dict[Copy, Planes] = {}
     for move in moves(subject):
         extents, stmt = extents_of(move), move.placed.stmt
-        if not isinstance(stmt, Copy) or sum(extent != const(1) for extent in extents) <= _CLAMPED:
+        if not isinstance(stmt, Copy):
             continue
-        clamped = clamped_axes(extents)
-        for axis in range(len(extents)):
-            end = starts.end(move, axis)
-            if end is not None and starts.judge(move, end) is not None:
-                found.setdefault(stmt, set()).update({axis} - clamped)
+        axes, shape = one_by_one(extents), move.inner.buffer.shape
+        rows = len(shape) > _CLAMPED and shape[-2] == const(1) and any(size != const(1) for size in shape[:-2])
+        if not axes and not rows:
+            continue
+        ends = {axis: starts.end(move, axis) for axis in range(len(extents))}
+        doubtful = {axis for axis, end in ends.items() if end is not None and starts.judge(move, end) is not None}
+        cleared = bool(doubtful & axes) or (rows and bool(doubtful))
+        if axes or cleared:
+            found[stmt] = Planes(axes, axes & doubtful, cleared)
     return found
 
 
@@ -234,6 +248,11 @@ def extents_of(move: Move) -> list[Sym]:
         return [dim.extent if dim.extent is not None else const(1) for dim in outer.dims or ()]
     sizes = list(inner.buffer.shape) if inner.dims is None else [d.extent or const(1) for d in inner.dims]
     return ([const(1)] * rank + sizes)[-rank:]
+
+
+def one_by_one(extents: list[Sym]) -> frozenset[int]:
+    """The axes of a region of which a copy takes the first element only: all longer than 1, but the last two."""
+    return frozenset(n for n, extent in enumerate(extents) if extent != const(1)) - clamped_axes(extents)
 
 
 def clamped_axes(extents: list[Sym]) -> frozenset[int]:

@@ -50,7 +50,7 @@ def _rest(sampler: Sampler, move: Move) -> Finding | None:
             if where is not None:
                 used = axis == last or further or _are_used(sampler, move, axis, known)
                 return _finding(move, where, None if used else "warning")
-        if further:
+        if further or _is_mixed(sampler, move, axis):
             return _finding(move, "", None)
     return None
 
@@ -68,11 +68,16 @@ def _goal(move: Move, axis: int) -> Sym:
 
 
 def _are_used(sampler: Sampler, load: Move, axis: int, known: Mapping[str, int]) -> bool:
-    """Whether rows behind the end certainly come into a result: one sums rows, or stores more than there are."""
-    if (flow := _flow(sampler, load, axis)) is not None and flow.mixed:
+    """Whether rows behind the end come into a result: one sums or moves rows, or stores more than there are."""
+    if _is_mixed(sampler, load, axis):
         return True
     stores = _stores(sampler, load, axis)
     return any(sampler.find(store.placed, _goal(store, row), known) is None for store, row in stores)
+
+
+def _is_mixed(sampler: Sampler, load: Move, axis: int) -> bool:
+    flow = _flow(sampler, load, axis)
+    return flow is not None and (flow.mixed or flow.moved)
 
 
 def _flow(sampler: Sampler, load: Move, axis: int) -> RowFlow | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 
 import libcst as cst
@@ -72,6 +72,11 @@ def _is_tensor(param: cst.Param) -> bool:
     return param.annotation is not None and type(param.annotation.annotation) is cst.Call
 
 
+def _names_more(edits: Edits) -> bool:
+    """Whether functions, classes or imports come or go."""
+    return any(nodes_of(part, *_NAMES_MORE) for old, new in edits.replacements for part in (old, *new))
+
+
 def _env_of(env: Env, now: Mapping[int, cst.FunctionDef], done: dict[int, Env]) -> Env:
     """An environment of its own, and those around it, with the helpers that are other nodes now."""
     if id(env) not in done:
@@ -112,16 +117,27 @@ class FileKernels:
     def after(self, edits: Edits) -> FileKernels:
         """Every prim_func of the tree that edits make of this one."""
         index = self.index.after(edits.apply(self.index.module))
-        edited = next((item for item in self.located if self._is_body_of(item, edits)), None)
-        chain = self._chain(index.module, edited.node) if edited is not None else None
+        edited = next((item.node for item in self.located if self._is_body_of(item, edits)), None)
+        edited = edited or self._compiled_otherwise(edits)
+        chain = self._chain(index.module, edited) if edited is not None else None
         return FileKernels(index) if chain is None else self._with(index, chain)
 
     def _is_body_of(self, item: Located, edits: Edits) -> bool:
         """Whether edits change statements of a prim_func only, and no name outside of it."""
         inside = all(any(above is item.node.body for above in self.index.ancestors(node)) for node in edits.nodes)
-        return inside and not any(
-            nodes_of(part, *_NAMES_MORE) for old, new in edits.replacements for part in (old, *new)
-        )
+        return inside and not _names_more(edits)
+
+    def _compiled_otherwise(self, edits: Edits) -> cst.FunctionDef | None:
+        """The factory of which edits change nothing but the arguments of decorators that compile its kernels."""
+        for factory in (item.factory for item in self.located if item.factory is not None):
+            compiling = {id(found.node) for found in factory.compilations}
+            compiling &= {id(decorator.decorator) for decorator in factory.node.decorators}
+            if all(id(node) in compiling or self._is_below(node, compiling) for node in edits.nodes):
+                return None if _names_more(edits) else factory.node
+        return None
+
+    def _is_below(self, node: cst.CSTNode, others: Set[int]) -> bool:
+        return any(id(above) in others for above in self.index.ancestors(node))
 
     def _chain(self, module: cst.Module, node: cst.FunctionDef) -> list[tuple[cst.CSTNode, cst.CSTNode]] | None:
         """A function and all around it, outermost first, with their new nodes; None where those are unclear."""
@@ -144,10 +160,18 @@ class FileKernels:
         envs: dict[int, Env] = {}
         factories: dict[int, Factory] = {}
 
+        before, after = self._decorating(chain[-1][0]), made._decorating(chain[-1][1])
+        if len(before) != len(after):
+            return FileKernels(index)
+        compiled = {id(old.node): new for old, new in zip(before, after, strict=True) if old.node is not new.node}
+        lists: dict[int, list[Compilation]] = {}
+
         def factory_of(factory: Factory) -> Factory:
             if id(factory) not in factories:
                 node = now.get(id(factory.node), factory.node)
-                factories[id(factory)] = Factory(node, _env_of(factory.env, now, envs), factory.compilations)
+                own = [compiled.get(id(found.node), found) for found in factory.compilations] if compiled else None
+                own = lists.setdefault(id(factory.compilations), own or factory.compilations)
+                factories[id(factory)] = Factory(node, _env_of(factory.env, now, envs), own)
             return factories[id(factory)]
 
         made.module_env = _env_of(self.module_env, now, envs)
@@ -164,6 +188,10 @@ class FileKernels:
         ]
         return made
 
+    def _decorating(self, node: cst.CSTNode) -> list[Compilation]:
+        """What compiles a function above it."""
+        return [*decorating(cst.ensure_type(node, cst.FunctionDef), self.names, self.index.module)]
+
     def _collect(self, node: cst.FunctionDef, env: Env, factory: Factory | None, seen: dict[str, int]) -> None:
         if is_prim_func(node, self.names):
             owner = factory.node.name.value + "." if factory else ""
@@ -176,7 +204,7 @@ class FileKernels:
             inner.values[param.name.value] = inner.parameter(param.name.value)
         bind_static(node.body.body, inner, self.evaluator)
         own = Factory(node, inner)
-        own.compilations += decorating(node, self.names, self.index.module)
+        own.compilations += self._decorating(node)
         if factory is not None and factory.compilations and not own.compilations:
             own.compilations = factory.compilations
         for child in functions(node):
@@ -244,7 +272,7 @@ class FileKernels:
         holders = {id(above) for item in self.located for above in self.index.ancestors(item.node)}
         for statement in self.index.statements:
             if type(statement) is cst.FunctionDef and id(statement) not in holders:
-                for found in decorating(statement, self.names, self.index.module):
+                for found in self._decorating(statement):
                     yield statement, found
 
 

@@ -209,8 +209,6 @@ class Liveness:
                 if live != step.live:
                     step.live = live
                     changed = True
-        for step in self.steps:
-            step.after.clear()  # loops lead back to themselves: all that hangs on them would have to be looked for
 
 
 def _written_while_wanted(step: Step, written: Buffer, wanted: Buffer) -> bool:

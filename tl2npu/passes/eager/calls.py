@@ -353,7 +353,7 @@ class Callers:
             else:
                 continue
             edits.replace(made, new.with_changes(lpar=made.lpar, rpar=made.rpar))
-        return Index.of(edits.apply(index.module))
+        return index.after(edits.apply(index.module))
 
 
 def _apart(calls: list[_Call]) -> None:

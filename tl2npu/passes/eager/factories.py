@@ -173,7 +173,7 @@ def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) ->
         module = edits.apply(index.module)
     except EditError as error:
         raise Blocked("TL104", node, f"cannot rewrite a call of `{node.name.value}`: {error}") from None
-    current = callers.finish(Index.of(module))
+    current = callers.finish(index.after(module))
     if callers.wrapped:
         attributes = [cst.parse_statement(text, module.config_for_parsing) for text in callers.attributes]
         wrapper = wrapper_of(plan, callers.factory_name, callers.axes)
@@ -204,4 +204,4 @@ def _with_wrapper(
     assert isinstance(factory, cst.FunctionDef)
     edits = Edits(index)
     edits.replace_many(factory, [factory, *wrapper])
-    return Index.of(edits.apply(index.module))
+    return index.after(edits.apply(index.module))

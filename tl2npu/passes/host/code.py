@@ -95,7 +95,7 @@ def retarget(original: Index, module: cst.Module, widened: bool = False) -> Host
     ``widened``: kernels of the file take float16 where they took 8-bit floats.
     """
     host = Host(module, _type_variables(Tree(original)))
-    tree = Tree(Index.of(module))
+    tree = Tree(original.after(module))
     for step in (*((_fp8_names, _fp8_values) if widened else ()), _types, _devices, _cores, _methods):
         edits = Edits(tree.index)
         step(host, tree, edits)

@@ -33,7 +33,7 @@ def separate_choices(
     kept: dict[int, Blocked] = {}
     done: set[int] = set()
     while True:
-        index = Index.of(lazy.module) if lazy.module is not original.module else original
+        index = original.after(lazy.module) if lazy.module is not original.module else original
         names = Names(index)
         for factory in nodes_of(index.module, cst.FunctionDef):
             if id(factory) not in done:

@@ -30,7 +30,7 @@ def with_launches_in_place(original: Index, module: cst.Module, leave: Container
     """
     if not any(isinstance(node, cst.FunctionDef) and _is_macro(node) for node in original.statements):
         return module
-    file = FileKernels(original if module is original.module else Index.of(module))
+    file = FileKernels(original if module is original.module else original.after(module))
     for key in [item.key for item in file.located]:
         located = next(item for item in file.located if item.key == key)
         if (original.first_line(located.node) or 1) in leave or _launching_calls(located, file) < 2:

@@ -53,7 +53,7 @@ def take_apart(original: Index, lazy: Lazy, leave: Container[int], crowded: Coll
     if not crowded and not any(names.resolve(call.func) == _GRID for call in calls_in(original.module)):
         return done
     while True:
-        index = Index.of(lazy.module) if lazy.module is not original.module else original
+        index = original.after(lazy.module) if lazy.module is not original.module else original
         found = next(_cuts(original, index, lazy, leave, crowded, done), None)
         if found is None:
             return done

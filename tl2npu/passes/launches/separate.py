@@ -53,7 +53,7 @@ def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> N
     lazy.module = with_launches_in_place(original, lazy.module, leave)
     whole = separate_choices(original, lazy, leave, lambda node, names: len(_launches(node, names)) > 1)
     while True:
-        index = Index.of(lazy.module) if lazy.module is not original.module else original
+        index = original.after(lazy.module) if lazy.module is not original.module else original
         program = next((p for p in _programs(index, Names(index)) if id(p.node) not in done), None)
         if program is None:
             return

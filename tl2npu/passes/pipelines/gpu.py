@@ -49,7 +49,7 @@ from tl2npu.passes.gpu.reductions import rewrite as reductions
 from tl2npu.passes.gpu.reductions import small as small_integers
 from tl2npu.passes.host import jit, knobs, pass_configs
 from tl2npu.passes.job import Job
-from tl2npu.passes.names import imports, unused
+from tl2npu.passes.names import imports, tiles, unused
 from tl2npu.passes.pipelines.plain import plainly
 from tl2npu.passes.pipelines.traits import is_mixed
 from tl2npu.passes.plain import arguments, compared_types
@@ -94,7 +94,7 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     reductions.rewrite(job)
     scalar_functions.to_tiles(job)
     single_stores.to_copies(job)
-    rest = partial(_in_stages, before=before, alias=alias, read=read)
+    rest = partial(_in_stages, before=before, alias=alias, read=read, authors=authors)
     job.part("memory", partial(_with_tiles, threads=threads, before=before, authors=authors, rest=rest))
 
 
@@ -127,7 +127,11 @@ def _with_tiles(
 
 
 def _in_stages(
-    job: Job, before: Counter[str], alias: tuple[str, cst.CSTNode] | None, read: frozenset[str]
+    job: Job,
+    before: Counter[str],
+    alias: tuple[str, cst.CSTNode] | None,
+    read: frozenset[str],
+    authors: frozenset[str],
 ) -> None:
     """Loops in stages or in turns, and what is around the kernel."""
     if pipelined.limit(job):
@@ -137,4 +141,5 @@ def _in_stages(
     unused.drop_unused_names(job, before)
     imports.drop_alias(job, alias)
     knobs.tell(job, read)
+    tiles.say_what_they_hold(job, authors)
     tidy.join_lines(job)

@@ -69,13 +69,17 @@ class Names:
     """
 
     def __init__(self, job: Job) -> None:
-        self._job = job
+        self._job, self._module = job, job.module
         self._around = job.located.factory.node if job.located.factory else job.located.node
-        self._taken = mentioned(self._around)
-        for statement in job.module.body:
-            self._taken |= assigned_names(statement)
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        found = mentioned(self._around)
+        for statement in self._module.body:
+            found |= assigned_names(statement)
             if isinstance(statement, cst.SimpleStatementLine):
-                self._taken |= {name.value for name in nodes_of(statement, cst.Name)}
+                found |= {name.value for name in nodes_of(statement, cst.Name)}
+        return found
 
     def fresh(self, *wishes: str) -> str:
         """The first wish that is free, else the last one with a number."""

@@ -166,11 +166,15 @@ def overlap(src: Operand, dst: Operand, clip_below: bool) -> Overlap:
     full = not empty and not dropped and all(sizes[a] == dst_extents[lows[a][1]] for a in src_axes)
     src_start, src_size = list(src.starts), [1] * len(src_extents)
     dst_start, dst_size = list(dst.starts), [1] * len(dst_extents)
+    outer = src if src.memory == "global" else dst if dst.memory == "global" else None
+    several = outer is not None and src.memory != dst.memory and not clip_below
+    moved = _clamped(src_extents if outer is src else dst_extents) if several else ()
     for a in src_axes:
         low, b = lows[a]
         src_start[a] += low
         dst_start[b] += low
-        src_size[a] = dst_size[b] = sizes[a]
+        if not several or (a if outer is src else b) in moved:  # of other axes the first element (ascend.cc:330-389)
+            src_size[a] = dst_size[b] = sizes[a]
     source, target = (tuple(src_start), tuple(src_size)), (tuple(dst_start), tuple(dst_size))
     return Overlap(source, target, dst_extents, full, empty)
 

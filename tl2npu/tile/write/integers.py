@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Monomial, Sym, Var
 
-CALLS = {"cdiv": "T.ceildiv", "min": "T.min", "max": "T.max"}
+CALLS = {
+    "cdiv": "T.ceildiv",
+    "min": "T.min",
+    "max": "T.max",
+    "truncdiv": "T.truncdiv",
+    "truncmod": "T.truncmod",
+}
 """Functions of integers that may stand in an index, and how TileLang calls them."""
 
 

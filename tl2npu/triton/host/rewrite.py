@@ -78,6 +78,7 @@ def _closed(text: str) -> bool:
 
 _HOST = ("cdiv", "next_power_of_2")
 _DEVICE = "runtime.driver.active.get_active_torch_device"
+_CONTIGUOUS = ".is_contiguous()"
 BYTES = ".view(torch.uint8)"
 """What makes bytes of a tensor of bool, in the same memory."""
 
@@ -128,8 +129,8 @@ def asserted(check: str) -> str:
     """A check as a statement, whose message names the tensors or has the values: numbers, types, never elements."""
     body = ast.parse(check, mode="eval").body
     parts = body.values if isinstance(body, ast.BoolOp) else [body]
-    tensors = [ast.unparse(part.func.value) for part in parts if _is_contiguity(part)]
-    if len(tensors) == len(parts):
+    tensors = [ast.unparse(part).removesuffix(_CONTIGUOUS) for part in parts]
+    if check.count(_CONTIGUOUS) == len(parts):
         return f"assert {check}, {json.dumps(', '.join(tensors) + ' must be contiguous')}"
     sides = [side for part in parts if isinstance(part, ast.Compare) for side in (part.left, *part.comparators)]
     if any(isinstance(side, ast.Constant) and side.value is None for side in sides):
@@ -140,10 +141,6 @@ def asserted(check: str) -> str:
         return f"assert {check}"
     values = ", ".join(f"{{{text}=}}" for text in texts)
     return f'assert {check}, f"{values}"'
-
-
-def _is_contiguity(node: ast.expr) -> TypeGuard[ast.Call]:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "is_contiguous"
 
 
 def _is_remainder(node: ast.expr) -> TypeGuard[ast.BinOp]:

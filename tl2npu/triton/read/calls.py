@@ -251,7 +251,7 @@ class Calls(Expressions):
     def tl_where(self, node: ast.Call) -> Value:
         values = self.bound(node, "condition x y")
         found = build.operation("select", [values["condition"], values["x"], values["y"]], self.state.line)
-        within = masks.within(found.expr)
+        within = masks.within(found.expr) if found.shape else None
         return self.without_fill(found) if within is None else Tile(found.shape, Index(within))
 
     def tl_llrint(self, node: ast.Call) -> Value:

@@ -11,8 +11,9 @@ from typing import Any
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.source.triton_imports import triton_name
-from tl2npu.tile.expr import Index, loads
+from tl2npu.tile.expr import Index, integers, loads
 from tl2npu.triton.read import build
+from tl2npu.triton.read.choices import scalar, truncated
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
@@ -165,8 +166,8 @@ class Expressions:
     def taken_for_a_tensor(self, value: Value) -> None:
         """Read again with an argument as a tensor of which the host does not say what it is, if the value is one."""
         spec = self.state.spec
-        number = value.integer if isinstance(value, Tile) else None
-        terms = number.terms if number is not None else ()
+        parts = integers(value.expr) if isinstance(value, Tile) else ()
+        terms = [term for part in parts for term in part.terms]
         for name in sorted({str(mono[0]) for mono, coef in terms if coef == 1 and len(mono) == 1} & spec.doubtful):
             spec.doubtful.discard(name)
             spec.values[name] = Pointer(name, const(0), ())
@@ -179,9 +180,9 @@ class Expressions:
         """Read again with tensors of which nothing shows the element type as integers, if the values come from some:
         for a place where Triton takes no floats."""
         spec = self.state.spec
-        tiles = [tile for tile in map(build.tile, values) if tile is not None and build.is_float(tile.dtype)]
-        found = {name for tile in tiles for name in self.state.tensors(tile.expr) & set(spec.assumed)}
-        found = {name for name in found if spec.tensors[name].dtype == "float32"}
+        tiles = [tile for tile in map(build.tile, values) if tile is not None]
+        names = {name for tile in tiles for name in self.state.tensors(tile.expr)}
+        found = {name for name in names & set(spec.assumed) if spec.tensors[name].dtype == "float32"}
         spec.tensors.update({name: Tensor(spec.tensors[name].shape, "int32") for name in found})
         if found:
             raise Again
@@ -297,13 +298,14 @@ class Expressions:
             for side in (left, right):
                 tile = build.tile(side)
                 value = tile.integer if tile is not None else None
-                if value is None or value.names & self.state.ranges.unknown:
-                    if tile is not None and not build.is_float(tile.dtype):
-                        raise self.state.refuse(
-                            "TL546", f"`{ast.unparse(node)}` truncates where an operand is negative"
-                        )
-                elif not self.natural(value, tile):
-                    raise self.state.refuse("TL546", f"`{ast.unparse(node)}`: an operand may be negative")
+                loaded = value is None or self.state.ranges.of_data(value.names)
+                if loaded and tile is not None and build.is_float(tile.dtype):
+                    continue
+                if loaded or value is None or not self.natural(value, tile):
+                    if (found := truncated(op, left, right, self.state.ranges)) is not None:
+                        return found
+                    why = " truncates where an operand is negative" if loaded else ": an operand may be negative"
+                    raise self.state.refuse("TL546", f"`{ast.unparse(node)}`{why}")
         return build.operation(op, [left, right], self.state.line)
 
     def natural(self, value: Sym, tile: Tile | None) -> bool:
@@ -331,7 +333,7 @@ class Expressions:
         tile = build.tile(offset)
         if tile is None or op not in ("add", "sub"):
             raise self.state.refuse("TL520", f"`{ast.unparse(node)}` is no address")
-        value = tile.integer
+        value = tile.integer if tile.integer is not None else scalar(tile)
         if value is None:
             self.taken_for_integers(tile)
             raise self.state.refuse("TL523", f"`{ast.unparse(node)}` is an address that is computed from loaded data")
@@ -421,7 +423,7 @@ class Expressions:
 
     def size(self, value: Value, node: ast.AST) -> Sym:
         """A scalar integer."""
-        found = integer(value)
+        found = scalar(value)
         if found is None:
             self.taken_for_integers(value)
             raise self.state.refuse("TL543", f"`{ast.unparse(node)}` must be an integer that the launch decides")

@@ -9,7 +9,7 @@ from copy import deepcopy
 
 from tl2npu.kernel.symbolic import Div as Quotient
 from tl2npu.kernel.symbolic import Mod, Opaque, Sym, Var, const, var
-from tl2npu.tile.expr import Call, Const, Index, integers, loads
+from tl2npu.tile.expr import Const, Index, integers, loads
 from tl2npu.tile.ir import For, If, Kernel, Let, Stmt
 from tl2npu.tile.spread import Spread
 from tl2npu.triton.read import build
@@ -99,7 +99,7 @@ class Interpreter(Calls):
     def plain_condition(self, value: Tile, node: ast.AST) -> Tile:
         """A condition on scalars that a kernel may branch on."""
         if any(True for _ in loads(value.expr)):
-            self.taken_for_integers(*compared(value))
+            self.taken_for_integers(value)
             raise self.state.refuse("TL542", f"`{ast.unparse(node)}` depends on loaded data")
         return value if value.dtype == "bool" else build.operation("ne", [value, 0], self.state.line)
 
@@ -496,15 +496,6 @@ class Interpreter(Calls):
             return self.eval(node)
         finally:
             self.state.frames.pop()
-
-
-def compared(condition: Tile) -> Iterator[Tile]:
-    """The numbers that a condition compares."""
-    if isinstance(condition.expr, Call) and condition.dtype == "bool":
-        for arg in condition.expr.args:
-            yield from compared(Tile(condition.shape, arg))
-    else:
-        yield condition
 
 
 def _integers(tile: Tile) -> list[Sym]:

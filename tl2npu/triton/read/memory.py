@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tl2npu.kernel.sizes import FILLED, ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, substituted
 from tl2npu.tile.ir import AtomicAdd, For, If, Let, Map, Move, Region, Stmt
@@ -56,9 +57,10 @@ def load(
     for number, first, end in placed.beyond:
         state.beyond.append((pointer.param, Beyond(buffer, placed.order.index(number), first, end)))
     tile = Load(buffer, tuple(axis(number) for number in placed.order), dtype)
-    state.zeros[tile] = placed.edge
+    filled = ITEM_SIZE.get(dtype, 4) in FILLED  # a load of other types leaves what was there before (TL873)
+    state.zeros[tile] = placed.edge if filled else ()
     value = Tile(pointer.shape, tile)
-    for condition in rest if zero else (*rest, *placed.edge):
+    for condition in rest if zero and filled else (*rest, *placed.edge):
         value = operation("select", [Tile(pointer.shape, condition), value, cast(beyond, dtype)], state.line)
     return truth_of_byte(value) if truth else value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,6 +73,10 @@ def evaluated(value: Sym, numbers: Mapping[str, int]) -> int | None:
                     coef *= args[0] % args[1]
                 case Opaque(head="cdiv") if args[1]:
                     coef *= -(-args[0] // args[1])
+                case Opaque(head="truncdiv") if args[1]:
+                    coef *= int(math.copysign(abs(args[0]) // args[1], args[0]))
+                case Opaque(head="truncmod") if args[1]:
+                    coef *= int(math.fmod(args[0], args[1]))
                 case Opaque(head="min"):
                     coef *= min(args)
                 case Opaque(head="max"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tl2npu.kernel.element_types import word
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, identity, loads, rebuilt, substituted, walk
 from tl2npu.tile.ir import Buffer, Map, Origin, Scope, Stmt, writes
@@ -57,7 +58,7 @@ class State:
     sizes: dict[str, float] = field(default_factory=dict)
     """The size that no integer in a buffer exceeds."""
     loaded: dict[str, frozenset[str]] = field(default_factory=dict)
-    """The tensors of which a buffer holds parts, or what is computed from them, element by element."""
+    """The tensors of which a buffer holds parts, or whose elements what it holds is computed from."""
     fixed: set[str] = field(default_factory=set)
     """Buffers that no name may take for its own: an extension refers to them."""
 
@@ -91,7 +92,8 @@ class State:
             raise self.refuse("TL525", "a tile of more than two axes")
         if dtype.startswith("float8"):
             raise self.refuse("TL539", f"a tile of {dtype}")
-        name = self.fresh(hint)
+        known = self.buffers.get(hint)
+        name = self.fresh(hint if known is None or known.dtype == dtype else f"{hint}_{word(dtype)}")
         self.buffers[name] = Buffer(name, shape, "int8" if dtype == "bool" else dtype, scope)
         return name
 
@@ -109,9 +111,15 @@ class State:
             self.sizes[stmt.dst] = size
 
     def tensors(self, value: Expr) -> frozenset[str]:
-        """The tensors of which an expression is computed element by element."""
-        found = (self.loaded.get(load.buffer, frozenset({load.buffer})) for load in loads(value))
-        return frozenset[str]().union(*found)
+        """The tensors whose elements an expression computes with, unless it converts them to integers, or compares them
+        with a fraction."""
+        if isinstance(value, Load):
+            return self.loaded.get(value.buffer, frozenset({value.buffer}))
+        if not isinstance(value, Call) or (value.op == "cast" and not value.dtype.startswith(("float", "bfloat"))):
+            return frozenset()
+        if any(isinstance(arg, Const) and not float(arg.value).is_integer() for arg in value.args):
+            return frozenset()
+        return frozenset[str]().union(*map(self.tensors, value.args))
 
     @contextmanager
     def body(self) -> Iterator[list[Stmt]]:
@@ -163,7 +171,8 @@ class State:
         if isinstance(expr, Load) and dtype in (None, value.dtype) and len(expr.index) == len(value.shape):
             return value
         order = self.order(value)
-        name = self.allocate(hint, tuple(value.shape[number] for number in order), dtype or value.dtype)
+        wish = (_described(expr) if hint != self.hint else "") or hint
+        name = self.allocate(wish, tuple(value.shape[number] for number in order), dtype or value.dtype)
         return self.write(name, value, order)
 
     def write(self, name: str, value: Tile, order: tuple[int, ...]) -> Tile:
@@ -344,6 +353,13 @@ def _stored(dtype: str) -> str:
 
 def _axis(part: Sym) -> int | None:
     return axis_of(str(part)) if part.atom is not None else None
+
+
+def _described(expr: Expr) -> str:
+    """A name for a converted tile, ``p_half``, or a function of one, ``x_exp``; empty for anything else."""
+    if not isinstance(expr, Call) or len(expr.args) != 1 or not isinstance(expr.args[0], Load):
+        return ""
+    return f"{expr.args[0].buffer}_{word(expr.dtype) if expr.op == 'cast' else expr.op}"
 
 
 def _renamed(expr: Expr, old: str, new: str) -> Expr:

@@ -403,8 +403,8 @@ class _Fit:
             return exact
         if ranges.less(index, extent):
             return []
-        if any(ranges.at_least_zero(extent - end) or ranges.of_data(end.names) for end in self.ends(index)):
-            return []  # a length that is loaded is none of other rows
+        if any(ranges.at_least_zero(extent - end) for end in self.ends(index)):
+            return []
         masked = [c for c in self.conditions if number is not None and f"@{number}" in names(c)]
         if self.reads and number is not None and not masked:
             self.beyond += [(number, index.substitute({f"@{number}": 0}), extent)] if place else []
@@ -414,6 +414,8 @@ class _Fit:
         ends = list(self.ends(index))
         if place == 0 and (self.may_ask or not ends):
             return []  # what lies behind the end of a tensor is nobody's
+        if self.may_ask and any(ranges.of_data(end.names) for end in ends):
+            return []  # nor is what lies between the length that is loaded and the next row
         if ends:
             raise self.state.refuse(
                 "TL522", f"the mask of `{param}` ends at {shown(ends[0])}, but the axis has {shown(extent)} elements"

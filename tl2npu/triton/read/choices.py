@@ -1,0 +1,67 @@
+"""Scalars that conditions decide, as integers: ``where(a < b, x, y)`` is ``y + (x - y) * min(1, max(0, b - a))``.
+
+So bounds of loops, starts of addresses and divisions may come from them.
+"""
+
+from __future__ import annotations
+
+from tl2npu.kernel.symbolic import Sym, const, opaque
+from tl2npu.tile.expr import Call, Const, Expr, Index
+from tl2npu.triton.read.masks import positive
+from tl2npu.triton.read.ranges import Ranges, largest, smallest
+from tl2npu.triton.read.values import Tile, Value
+
+TRUNCATED = {"floordiv": "truncdiv", "mod": "truncmod"}
+"""Division of integers in Triton, which cuts off the decimals, and the remainder that belongs to it."""
+
+
+def scalar(value: Value) -> Sym | None:
+    """The scalar integer that a value is; None for floats, tiles and data in buffers."""
+    if isinstance(value, bool | int):
+        return const(int(value))
+    return _integer(value.expr) if isinstance(value, Tile) and not value.shape else None
+
+
+def _integer(expr: Expr) -> Sym | None:
+    match expr:
+        case Index():
+            return expr.value
+        case Const(value=bool() | int()):
+            return const(int(expr.value))
+        case Call(op="cast", args=(inner,), dtype="int32" | "int64"):
+            return _integer(inner) if inner.dtype != "bool" else _indicator(inner)
+        case Call(op="select", args=(test, one, other)) if expr.dtype in ("int32", "int64"):
+            chosen = _indicator(test), _integer(one), _integer(other)
+            holds, yes, no = chosen
+            return None if holds is None or yes is None or no is None else no + (yes - no) * holds
+        case Call(op="add" | "sub" | "mul" | "min" | "max", args=(left, right)) if expr.dtype in ("int32", "int64"):
+            a, b = _integer(left), _integer(right)
+            if a is None or b is None:
+                return None
+            made = {"add": a + b, "sub": a - b, "mul": a * b}
+            return made[expr.op] if expr.op in made else (smallest if expr.op == "min" else largest)(a, b)
+    return None
+
+
+def _indicator(test: Expr) -> Sym | None:
+    """1 where a condition on integers holds, 0 where it does not."""
+    more = positive(test)
+    if more is not None:
+        return smallest(const(1), largest(const(0), more))
+    if isinstance(test, Const):
+        return const(int(bool(test.value)))
+    parts = [_indicator(arg) for arg in test.args] if isinstance(test, Call) and test.op in ("and", "or", "not") else []
+    known = [part for part in parts if part is not None]
+    if not parts or len(known) < len(parts) or not isinstance(test, Call):
+        return None
+    if test.op == "not":
+        return const(1) - known[0]
+    return known[0] * known[1] if test.op == "and" else largest(known[0], known[1])
+
+
+def truncated(op: str, left: Value, right: Value, ranges: Ranges) -> Tile | None:
+    """A division of scalars of which the first may be negative; None where the second may be less than 1."""
+    num, den = scalar(left), scalar(right)
+    if num is None or den is None or not ranges.at_least_zero(den - 1):
+        return None
+    return Tile((), Index(opaque(TRUNCATED[op], num, den)))
