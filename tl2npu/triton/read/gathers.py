@@ -40,9 +40,12 @@ def _loaded(state: State, expr: Expr) -> Expr:
     if not isinstance(expr, Call):
         return expr
     expr = replace(expr, args=tuple(_loaded(state, arg) for arg in expr.args))
-    if expr.op != "select" or not isinstance(expr.args[1], Load) or expr.args[1].buffer not in state.places:
+    if expr.op != "select":
         return expr
-    [test, one, other], found = expr.args, state.places[expr.args[1].buffer]
+    test, one, other = expr.args
+    if not isinstance(one, Load) or one.buffer not in state.places:
+        return expr
+    found = state.places[one.buffer]
     masks = [substituted(condition, {"@0": one.index[0]}) for condition in found.conditions]
     return one if test in masks and other == found.other else expr
 
@@ -105,16 +108,16 @@ class _Rows:
         state, known = self.state, dict[str, Places]()
         here = {f"@{self.number}": self.row}
         named: dict[Atom, Sym] = {}
+        by_tile: dict[str, Sym] = {}
         for atom in atoms(self.pointer):
             tile = str(atom.args[0])
+            if tile in by_tile:
+                raise state.refuse("TL523", "an address has several elements of one tile of places")
             name = state.fresh("at")
             known[name] = state.places[tile]
-            named[atom] = var(name)
+            named[atom] = by_tile[tile] = var(name)
             state.ranges.unknown.add(name)
-        if len({str(atom.args[0]) for atom in named}) < len(named):
-            raise state.refuse("TL523", "an address has several elements of one tile of places")
         offset = _replaced(self.pointer.offset, named).substitute(here)
-        by_tile = {str(atom.args[0]): value for atom, value in named.items()}
 
         def part(item: Expr) -> Expr | None:
             return Index(by_tile[item.buffer]) if isinstance(item, Load) and item.buffer in by_tile else None
