@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -93,8 +94,9 @@ def gemm_file(
     return IMPORTS + head + kernel(body, params=params, jit=jit, factory=factory) + tail
 
 
+@lru_cache(maxsize=16)
 def migrated(text: str, threads: str = "auto") -> FileResult:
-    """The result for a file that must be processed."""
+    """The result for a file that must be processed; tests ask for it more than once."""
     result = migrate_text(text, "k.py", Options(threads=threads))  # type: ignore[arg-type]
     assert result.error is None
     return result

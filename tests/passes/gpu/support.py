@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 import zlib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,9 @@ def migrated(text: str, threads: str = "auto") -> str:
     return new
 
 
+@lru_cache(maxsize=16)
 def result_of(text: str, threads: str = "auto") -> FileResult:
-    """The result for a file that must be processed."""
+    """The result for a file that must be processed; tests ask for it more than once."""
     result = migrate_text(text, "k.py", Options(threads=threads))  # type: ignore[arg-type]
     assert result.error is None
     return result

@@ -1,7 +1,4 @@
-"""What of GPU TileLang has no counterpart on an NPU, by rule code; and which pass takes care of everything else.
-
-Together the two tables name every operator of the catalogue exactly once; a test holds that.
-"""
+"""What of GPU TileLang has no counterpart on an NPU, by rule code; a test says which pass takes care of all else."""
 
 from __future__ import annotations
 
@@ -96,59 +93,6 @@ _MISSING = {
         vectorhigh vectorlow
         """,
 }
-
-HANDLED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        module: tuple(names.split())
-        for module, names in {
-            "eager": "const empty",
-            "launches": "Kernel",
-            "plain/macros": "Ref macro",
-            "plain/hints": """
-                GemmWarpPolicy annotate_compile_flags annotate_consumer_reg_alloc annotate_l2_hit_ratio
-                annotate_layout annotate_min_blocks_per_sm annotate_pass_configs annotate_producer_reg_dealloc
-                annotate_restrict_buffers annotate_safe_value assume dec_max_nreg device_assert
-                disable_warp_group_reg_alloc fence_proxy_async func_attr inc_max_nreg no_set_max_nreg pdl_sync
-                pdl_trigger print set_max_nreg sync_threads sync_warp use_swizzle Fragment Layout
-                """,
-            "plain/types": """
-                Any AnyDType Buffer FragmentBuffer LocalBuffer PrimExpr SharedBuffer Tensor bfloat16 bool boolean
-                dtype float float16 float32 half int int16 int32 int64 int8 long short tfloat32
-                uint uint16 uint32 uint64 uint8
-                prim_func
-                """,
-            "plain/symbolic_sizes": "dynamic symbolic",
-            "plain/loops": """
-                Else If Parallel Persistent Select Serial Then Unroll Vectorized break_loop grid loop_break
-                parallel serial unroll vectorized
-                """,
-            "gpu/local_memory": """
-                alloc_global alloc_local alloc_reducer alloc_var finalize_reducer reducer_init
-                reducer_update reshape view
-                """,
-            "gpu/element_copies": "c2d_im2col copy im2col transpose",
-            "gpu/atomics": "atomic_add atomic_addx2 atomic_addx4",
-            "gpu/memory/homes": "alloc_fragment alloc_shared gemm",
-            "gpu/fills": "clear fill",
-            "gpu/reductions": """
-                cummax cumsum reduce reduce_abssum reduce_absmax reduce_max reduce_min reduce_sum
-                """,
-            "gpu/elementwise": """
-                __cos __exp __exp10 __ffs __fns __log __log10 __log2 __sin __tan Add And BufferLoad Cast Div EQ
-                FloatImm FloorDiv FloorMod GE GT IntImm LE LT Max Min Mod Mul NE Not Or SizeVar StringImm Sub Var abs
-                acos acosh align_up all_of any_of asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or
-                bitwise_xor cast cdiv ceil ceildiv clamp clz copysign cos cosh erf exp exp10 exp2 fabs
-                fast_rcp floor floordiv floormod fmod ieee_add ieee_fdiv ieee_fmaf ieee_frcp ieee_frsqrt ieee_fsqrt
-                ieee_mul ieee_sub if_then_else infinity isfinite isinf isnan likely log log10 log1p log2 max
-                max_value min min_value nearbyint popcount pow reinterpret round rsqrt shift_left shift_right sigmoid
-                sin sinh sqrt tan tanh trunc truncdiv truncmod
-                """,
-            "gpu/launch/pipelined": "Pipelined",
-            "gpu/launch/grid": "get_block_binding get_block_bindings get_block_extent get_block_extents",
-        }.items()
-    }
-)
-"""Module of ``tl2npu.passes`` -> names that it rewrites, keeps where the NPU has the same, or refuses itself."""
 
 _VECTORS = tuple(f"{base}x{lanes}" for base in VECTOR_BASES for lanes in LANES)
 

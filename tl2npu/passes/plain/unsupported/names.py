@@ -9,7 +9,7 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.gpu import OPERATORS
-from tl2npu.dialects.gpu.missing import HANDLED, MISSING
+from tl2npu.dialects.gpu.missing import MISSING
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.environment import Helper
 from tl2npu.passes.job import Job
@@ -22,7 +22,7 @@ _LAUNCH_KEYWORDS = {
     "prelude": ("TL185", "extern calls and code in another language"),
     "cluster_dims": ("TL186", "thread-block clusters"),
 }
-_HINTS = frozenset(name for name in HANDLED["plain/hints"] if name.startswith("annotate_"))
+_HINTS = frozenset(name for name in OPERATORS.keys() - MISSING.keys() if name.startswith("annotate_"))
 
 
 @dataclass(frozen=True)
