@@ -73,7 +73,7 @@ def count(old: str, new: str) -> Counter[str]:
             "conversions to and fro": len(chains),
             "lines that are too wide": len(wide),
             "dummy products without a comment": sum(
-                "#" not in new[: match.start()].rstrip().rpartition("\n")[2] for match in _DUMMY.finditer(new)
+                "#" not in "".join(new[: match.start()].splitlines()[-3:]) for match in _DUMMY.finditer(new)
             ),
         }
     )
