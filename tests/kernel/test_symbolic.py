@@ -268,3 +268,20 @@ def test_at_most_says_what_the_condition_says(head: str, left: int, right: int) 
 def test_at_most_of_other_conditions(head: str) -> None:
     assert at_most(opaque(head, var("a"), var("b"))) is None
     assert at_most(var("a") + 1) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (var("a") + 15) // const(16) * 16,
+        (var("a") + 15) // const(16) + var("b"),
+        (var("a") % var("b")) * var("b"),
+        (var("a") // var("b")) // const(3) * var("c"),
+        var("a") * var("a") * 3 - var("b"),
+        const(0),
+    ],
+)
+def test_the_text_is_pythons(value: Sym) -> None:
+    """``16 * (15 + a) // 16`` is something else than ``16 * ((15 + a) // 16)``."""
+    for numbers in ({"a": 37, "b": 5, "c": 2}, {"a": 8, "b": 3, "c": 7}):
+        assert eval(str(value), dict(numbers)) == value.evaluate(numbers)
