@@ -1,4 +1,4 @@
-"""The kernel after each pass, for whoever looks for the pass that does something: ``migrate --print-after``."""
+"""The kernel after each pass, for whoever looks for one of them: ``migrate --print-after``, ``--bisect``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FrameType
 
 import libcst as cst
 
@@ -13,6 +14,7 @@ Printer = Callable[[str, str], None]
 """Takes the name of a pass and the text of the kernel behind it."""
 
 _printer: ContextVar[Printer | None] = ContextVar("printer", default=None)
+_remembers = ContextVar("remembers", default=False)
 _PASSES = "tl2npu.passes."
 _NOT_PASSES = ("job", "rounds", "writing", "pipelines")
 
@@ -33,14 +35,33 @@ def printing(names: frozenset[str], write: Callable[[str], object]) -> Iterator[
 
 
 def edited(node: cst.FunctionDef) -> None:
-    """A pass has changed a kernel: print it, if that is asked for. The pass is the file of the innermost caller."""
+    """A pass has changed a kernel: print it, if that is asked for."""
     printer = _printer.get()
-    if printer is None:
-        return
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
+    if printer is not None and (name := pass_at_work()):
+        printer(name, cst.Module(body=()).code_for_node(node))
+
+
+def pass_at_work() -> str:
+    """The file of the innermost caller that is a pass, with its folders; empty outside of all."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
         if name.startswith(_PASSES) and name.removeprefix(_PASSES).partition(".")[0] not in _NOT_PASSES:
-            printer(name.removeprefix(_PASSES), cst.Module(body=()).code_for_node(node))
-            return
+            return name.removeprefix(_PASSES)
         frame = frame.f_back
+    return ""
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """Jobs remember the file behind each pass, so that a wrong kernel tells which pass made it (``--bisect``)."""
+    token = _remembers.set(True)
+    try:
+        yield
+    finally:
+        _remembers.reset(token)
+
+
+def remembers() -> bool:
+    """Whether jobs remember the file behind each pass."""
+    return _remembers.get()

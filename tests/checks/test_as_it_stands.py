@@ -116,6 +116,8 @@ def test_stores_of_both_vector_cores(body: str, expected: list[str]) -> None:
         ),
         (LOAD + ADD + STORE, "V", []),
         ("for i in T.serial(2):\n    T.tile.fill(x, 0.0)", "C", ["TL894"]),
+        ("x[0, 0] = X[cid, 0]\nT.dump_tensor(x, 1, 4)", "C", ["TL894"]),
+        ("for i in T.serial(2):\n    if x[0, i] > 0.0:\n        T.barrier_all()", "C", ["TL894"]),
     ],
 )
 def test_statements_of_the_other_core(body: str, scope: str, expected: list[str]) -> None:

@@ -155,3 +155,15 @@ def test_the_end_of_a_tensor_in_a_tile_with_versions() -> None:
     assert check(TWO_WAY, LANDING, loop(tile.format(step=64), HEAD), STORE) == []
     assert check(TWO_WAY, LANDING, loop(tile.format(step=66), HEAD), STORE) == ["TL877"]
     assert check(TWO_WAY, LANDING, loop(tile.format(step=66)), STORE) == []
+
+
+def test_an_operator_in_place_reads_before_it_writes() -> None:
+    """A load, elements, then ``z = z + 1``: the sum reads what the load's part has written, and the elements are stored
+    as ``z.SetValue(stage * 65536 + ...)``, behind the end of every version."""
+    elements = "for i in T.serial(32):\n    for j in T.serial(64):\n        g[i, j] = w[j, i]\n"
+    add = "for i, j in T.Parallel(32, 64):\n    g[i, j] = g[i, j] + T.float16(1.0)\n"
+    tiles = 'g = T.alloc_ub((32, 64), "float16")\nw = T.alloc_ub((64, 32), "float16")\nT.tile.fill(w, 1.0)\n'
+    step = STEP.replace("T.copy(B[0, 0], r)", "T.copy(X[k * 32, 0], g)\nT.copy(B[0, 0], r)")
+    step = step.replace("T.copy(h, p)", f"{elements}{add}T.copy(g, p)")
+    assert "TL874" in check(TWO_WAY, LANDING, tiles, loop(step, HEAD), STORE)
+    assert "TL874" not in check(TWO_WAY, LANDING, tiles, loop(step), STORE)

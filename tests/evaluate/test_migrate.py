@@ -8,6 +8,7 @@ from tests.evaluate.support import gpu
 from tests.late_products import late_products
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
+from tl2npu.printed import remembering
 
 PRODUCT = """
 x = T.alloc_shared((16, 16), "float16")
@@ -43,3 +44,16 @@ def test_a_fault_of_a_pass(checks: bool) -> None:
         (item,) = found
         assert TEXT.split("\n")[item.line - 1].strip() == "T.gemm(x, x, c, transpose_B=True)"
         assert "the first to differ is `c` behind this statement, which `T.gemm_v0(" in item.message
+
+
+def test_the_pass_that_is_wrong() -> None:
+    with late_products(), remembering():
+        result = migrate_text(TEXT, "k.py", Options())
+    (item,) = [item for item in result.diagnostics if item.code == "TL970"]
+    assert item.message.endswith("; the values are wrong since pass `gpu.memory.assignment`")
+
+
+def test_passes_are_remembered_only_where_that_is_asked_for() -> None:
+    with late_products():
+        result = migrate_text(TEXT, "k.py", Options())
+    assert "since pass" not in next(item.message for item in result.diagnostics if item.code == "TL970")

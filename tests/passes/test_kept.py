@@ -42,7 +42,8 @@ def job_of(text: str, targets: tuple[object, ...] | None = ()) -> Job:
 
 def told(job: Job) -> tuple[object, ...]:
     """Everything about the kernel that an edit may change: its launch, its copies, how it is compiled."""
-    copies = [(str(s.src.dims[0].lo), s.dst.buffer.name) for s in job.kernel.walk() if isinstance(s, Copy) and s.src.dims]
+    found = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Copy)]
+    copies = [(str(copy.src.dims[0].lo) if copy.src.dims else "", copy.dst.buffer.name) for copy in found]
     compiled = [(code(one.node), {k: code(v) for k, v in one.kwargs.items()}) for one in job.located.compilations]
     return [str(size) for size in job.kernel.launched.grid], copies, compiled, job.kernel.dialect
 

@@ -181,6 +181,10 @@ def test_nor_in_whole_files(path: Path) -> None:
         "y = 1\nx = (a + b)\n",
         "y = 1\nx = y=1\n",
         "y = 1\nx = f(a, )\n",
+        "y = 1\nx = a[b + 1:c]\n",
+        "y = 1\nx = a[f(b):c]\n",
+        "y = 1\nx = a[b : c]\n",
+        "y = 1\nx = f(a, lambda:0, b)\n",
         'y = 1\nx = f("' + "a" * 80 + '", 1)\n',
     ],
 )

@@ -92,6 +92,7 @@ if TYPE_CHECKING:
 @backend_options
 @click.option("--print-after", metavar="PASS", multiple=True, help="Print the kernel after this pass.")
 @click.option("--print-all", is_flag=True, help="Print the kernel after every pass.")
+@click.option("--bisect", is_flag=True, help="Name the pass since which the values of a kernel are wrong (TL970).")
 @click.option("--watch", is_flag=True, help="Run again whenever a file is saved.")
 @common_options
 @report_options
@@ -103,6 +104,7 @@ def migrate(
     verify: bool,
     print_after: tuple[str, ...],
     print_all: bool,
+    bisect: bool,
     watch: bool,
     stdin_filename: Path | None,
     shard: str | None,
@@ -127,7 +129,7 @@ def migrate(
         raise click.UsageError("--backend goes with --verify")
     asked = request(paths, stdin_filename, shard, wanted.quiet, debug, settings)
     asked = replace(asked, settings=replace(asked.settings, options=replace(asked.settings.options, backend=backend)))
-    if print_after or print_all:  # by this process, each file once
+    if print_after or print_all or bisect:  # by this process, each file once
         asked = replace(asked, debug=True, progress=False)
     if diff and sys.stdout.isatty():
         asked = replace(asked, progress=False)  # the patch and the bar would be mixed up
@@ -139,7 +141,7 @@ def migrate(
         condense = condenser(wanted, patched)
         if sink.whole:  # the result goes where -o or standard output says, and to no file beside
             condensed, condense = condense, lambda result: condensed(replace(result, beside=""))
-        with _printing(print_after, print_all):
+        with _printing(print_after, print_all), _remembering(bisect):
             finished, code = run_files(asked, task, sink, condense, would_change_counts=check)
         run = run_of(task, asked, written=not (diff or check), exit_code=code)
         print_report(finished, run, wanted, explain=asked.settings.explain, patched=patched)
@@ -158,6 +160,14 @@ def _printing(names: tuple[str, ...], everything: bool) -> AbstractContextManage
     from tl2npu.printed import printing
 
     return printing(frozenset() if everything else frozenset(names), sys.stderr.write)
+
+
+def _remembering(bisect: bool) -> AbstractContextManager[None]:
+    if not bisect:
+        return nullcontext()
+    from tl2npu.printed import remembering
+
+    return remembering()
 
 
 def _sink(asked: Request, diff: bool, check: bool, output: Path | None, color: bool) -> Sink:

@@ -28,7 +28,7 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL795": "measured: a kernel for each kind of length; Cannot unroll non-constant loop",
         "TL796": "read src/transform/pipeline_planning.cc; measured: 16 loops, each store to a variable is rejected",
         "TL797": "measured: a kernel for each operator and target; the text for pto was read",
-        "TL798": "read src/op/ascend.cc (find_active_dim_indices); measured: one instruction of one plane, both targets",
+        "TL798": "read src/op/ascend.cc (find_active_dim_indices); measured: one instruction for a plane, both targets",
         "TL801": "facts 8: g8_ub200, g8_l0c, g8_l1 crash the compiler, g8_l0a overflows unseen",
         "TL810": "R-NOTHREADS; facts 5: g5_th2_cidvid",
         "TL811": "facts 6: g6_mix_workspace_1, g6_unused, g6_stale",

@@ -15,7 +15,8 @@ from tl2npu.checks.subject import Subject
 from tl2npu.evaluate import fitting, inputs, sizes
 from tl2npu.evaluate.expressions import TOO_MANY
 from tl2npu.evaluate.host import Unfit
-from tl2npu.evaluate.launch import Launch
+from tl2npu.evaluate.launch import WORK, Launch
+from tl2npu.evaluate.machine import LEAST_BLOCKS
 from tl2npu.evaluate.parting import Parting, parting
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import Fault, NotChecked
@@ -24,7 +25,9 @@ from tl2npu.kernel.model import Memory
 
 _SOME = 16
 """Of many blocks, where a few store nothing."""
-_CORNERS = ((0, 0, 0), (1, 0, 1), (0, 1, 1), (1, 1, 0))
+_CORNERS = ((1, 0, 1), (0, 1, 1), (1, 1, 0), (0, 0, 0))
+_ENOUGH = (30_000, 300_000, WORK)
+"""Work of the old kernel: where its blocks are long, three tell as much as more."""
 _OLD, _NEW = "the old kernel", "the new kernel"
 _FAILS = (ArithmeticError, ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError)
 
@@ -108,10 +111,12 @@ class _Pair:
             with np.errstate(all="ignore"):
                 every = range(self.old.count), range(self.new.count)
                 some = _some(self.old.grid)[much]
-                is_all = len(some) == self.old.count or self.old.count != self.new.count
-                found = self._verdict(*every) if is_all else self._verdict(some, some)
-                if found.equal is False and not is_all:
+                if self.old.count != self.new.count:
                     found = self._verdict(*every)
+                else:
+                    found = self._verdict(some, None, _ENOUGH[much])
+                    if found.equal is False and len(self.old.done) < self.old.count:
+                        found = self._verdict(*every)
                 if found.equal is False:
                     self._must_be_definite()
                     return replace(found, parting=self._parting(some))
@@ -125,11 +130,13 @@ class _Pair:
         except _FAILS as error:
             return Outcome(None, f"{self.label}: {type(error).__name__} {error}", bound)
 
-    def _verdict(self, mine: Sequence[int], theirs: Sequence[int]) -> Outcome:
+    def _verdict(self, mine: Sequence[int], theirs: Sequence[int] | None, enough: int = WORK) -> Outcome:
+        """Compare after these blocks; ``theirs`` are those of the new kernel, None for what the old one has done."""
         self.label = _OLD
-        values = self.old.run(mine)
+        values = self.old.run(mine, enough=enough)
         self.label = _NEW
-        return verdict(values, self.new.run(theirs[::-1]), self.drawn, self.chosen.bound)
+        blocks = self.old.done if theirs is None else theirs
+        return verdict(values, self.new.run(blocks[::-1]), self.drawn, self.chosen.bound)
 
     def _must_be_definite(self) -> None:
         """Raises :class:`NotChecked` for an old kernel that has other values where its blocks run backwards."""
@@ -143,7 +150,7 @@ class _Pair:
     def _parting(self, blocks: Sequence[int]) -> Parting | None:
         """Where the values part in the first block that is wrong by itself."""
         for block in blocks if self.old.count == self.new.count else ():
-            if self._verdict([block], [block]).equal is False:
+            if self._verdict([block], None).equal is False:
                 return parting(self.old, self.new, block)
         return None
 
@@ -155,6 +162,8 @@ def _some(grid: Sequence[int]) -> Sequence[Sequence[int]]:
     count, steps = math.prod(grid), [math.prod(grid[:axis]) for axis in long]
     corners = [[(grid[axis] - 1) * ends[n % 3] for n, axis in enumerate(long)] for ends in _CORNERS]
     inside = [[max(grid[axis] // 2 - before, 0) for axis in long] for before in (0, 1)] if max(grid) > 2 else []
-    few = {sum(map(operator.mul, place, steps)) for place in (*corners, *inside)}
+    few = list(dict.fromkeys(sum(map(operator.mul, place, steps)) for place in (*corners, *inside)))
     spread = range(count - 1, -1, -(count // _SOME or 1))
-    return [range(count) if len(some) * 2 > count else sorted(some) for some in (few, spread, range(count))]
+    rest = range(count) if len(few) * 2 > count else few[LEAST_BLOCKS:]
+    first = sorted(few[:LEAST_BLOCKS])
+    return [[*first, *sorted(set(rest) - set(first))], spread, range(count)]

@@ -52,8 +52,8 @@ _CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None, 
 _NUMBERS = frozenset({int, float})
 _QUICK = frozenset({int, float, np.ndarray})
 _MISSING = object()
-STATEMENT = 200
-"""What a statement counts beside its elements."""
+STATEMENT, _CHEAP = 200, 16
+"""What a statement counts, and how many elements are worth one more: NumPy takes a few nanoseconds for each."""
 TOO_MANY = "it takes too many steps"
 CORES = 4
 """Of the device, where a kernel asks for their number: few, so that a core does several tasks."""
@@ -82,7 +82,7 @@ class Expressions:
 
     def spend(self, elements_: int) -> None:
         """Count work; raises :class:`NotChecked` when there was too much of it."""
-        self.left -= elements_ + STATEMENT
+        self.left -= elements_ // _CHEAP + STATEMENT
         if self.left < 0:
             raise NotChecked(TOO_MANY)
 
@@ -377,8 +377,11 @@ def _compared(node: cst.CSTNode, kind: type[cst.CSTNode], left: Any, right: Any)
         return (left is right) == (kind is cst.Is)
     if kind in (cst.In, cst.NotIn) and isinstance(right, (tuple, list, str)):
         return (left in right) == (kind is cst.In)
-    if isinstance(left, (Tile, tuple)) or isinstance(right, (Tile, tuple)) or kind not in _COMPARED:
+    several = sum(isinstance(side, (tuple, list)) for side in (left, right))
+    if isinstance(left, Tile) or isinstance(right, Tile) or several == 1 or kind not in _COMPARED:
         return _meaningless(node)
+    if several:
+        return _COMPARED[kind](tuple(left), tuple(right))
     if isinstance(left, str) and isinstance(right, str):
         return _COMPARED[kind](plain(left), plain(right))
     return _COMPARED[kind](left, right)
@@ -424,6 +427,27 @@ def _sequence(node: cst.Tuple | cst.List) -> Run:
     return function
 
 
+def _comprehension(node: cst.GeneratorExp | cst.ListComp) -> Run:
+    """One ``for`` over a sequence, with a plain name."""
+    source, element = node.for_in, value(node.elt)
+    target, items_of = source.target, value(source.iter)
+    tests = [value(condition.test) for condition in source.ifs]
+    if not isinstance(target, cst.Name) or source.inner_for_in is not None:
+        return lambda _: _meaningless(node)
+    name = target.value
+
+    def function(machine: Expressions) -> tuple[object, ...]:
+        outer, found = machine.frame, []
+        for item in items_of(machine):
+            machine.frame = Frame(outer, {name: item})
+            if all(test(machine) for test in tests):
+                found.append(element(machine))
+        machine.frame = outer
+        return tuple(found)
+
+    return function
+
+
 def _is_negative(node: cst.BaseExpression) -> bool:
     """Whether an expression begins with a minus."""
     while isinstance(node, cst.BinaryOperation):
@@ -455,6 +479,8 @@ _READERS: Mapping[type[cst.CSTNode], Callable[[Any], Run]] = {
     cst.Attribute: _attribute,
     cst.Tuple: _sequence,
     cst.List: _sequence,
+    cst.GeneratorExp: _comprehension,
+    cst.ListComp: _comprehension,
 }
 _VALUES = frozenset(_READERS) - {cst.Name, cst.Call, cst.Subscript, cst.Attribute, cst.IfExp}
 """Expressions that stand for no variable and no part of a tile."""

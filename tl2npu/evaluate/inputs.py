@@ -100,8 +100,8 @@ def draw(tensors: Mapping[str, Tile], scalars: Mapping[str, str], known: Range, 
 def _integers(name: str, shape: tuple[int, ...], known: Range, rng: np.random.Generator, attempt: int) -> Any:
     if len(shape) == 1 and _COUNTS.search(name):
         most = max(known.longest // max(shape[0], 1), 1)
-        ends = ((known.widest, 2 * known.widest), (known.widest // 2, known.widest), (1, most))
-        low, high = ends[max(attempt, PLAIN) - 1]
+        bounds = (known.widest, 2 * known.widest), (known.widest // 2, known.widest), (1, most)
+        low, high = bounds[max(attempt, PLAIN) - 1]
         found = rng.integers(low, high + 1, shape)
         found[1::2] = rng.integers(1, low + 1, found[1::2].shape)  # a part of a tile
         return found

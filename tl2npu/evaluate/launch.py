@@ -48,17 +48,21 @@ class Launch:
         params = {**{name: drawn[name] for name in scalars if name in drawn}, **self._tensors}
         self.count = machine.begin(body_of(subject.kernel.node), around, params)
         self.grid = machine.grid or ()
+        self.done: Sequence[int] = ()
 
-    def run(self, blocks: Sequence[int], watched: bool = False, look: Look | None = None) -> dict[str, Tile]:
-        """The tensors behind these blocks of the grid, run in this order.
+    def run(
+        self, blocks: Sequence[int], watched: bool = False, look: Look | None = None, enough: int = WORK
+    ) -> dict[str, Tile]:
+        """The tensors behind these blocks of the grid, run in this order; ``done`` are those that were run.
 
-        ``watched``: raises :class:`NotChecked` where lanes of a loop race; ``look`` is called behind each statement.
+        ``watched``: raises :class:`NotChecked` where lanes of a loop race; ``look`` is called behind each statement;
+        ``enough``: after this much work no more blocks begin, if there were three.
         """
         for name, tensor in self._tensors.items():
             tensor.data, tensor.written = self._drawn[name], False
         self._machine.left, self._machine.watch = WORK, Watch() if watched else None
         self._machine.look = look
-        self._machine.run(blocks)
+        self.done = self._machine.run(blocks, enough)
         return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in self._tensors.items()}
 
 

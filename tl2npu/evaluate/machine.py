@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -32,6 +32,7 @@ _IN_ORDER = frozenset(
     {"serial", "Serial", "Pipelined", "unroll", "Unroll", "vectorized", "Vectorized", "grid", "range", "Persistent"}
 )
 _MOST_TURNS = 4096
+LEAST_BLOCKS = 3
 
 
 class _Launched(Exception):
@@ -56,14 +57,21 @@ class Machine(Statements):
             raise NotChecked("it has no block at this size")
         return math.prod(self.grid)
 
-    def run(self, blocks: Iterable[int]) -> None:
-        """Run blocks of the grid by their numbers, the first axis fastest; :meth:`begin` has been called."""
-        for number in blocks:
+    def run(self, blocks: Sequence[int], enough: int) -> Sequence[int]:
+        """Run blocks of the grid by their numbers, the first axis fastest; :meth:`begin` has been called.
+
+        After ``enough`` work no more begin, if there were :data:`LEAST_BLOCKS`. Returns the blocks that were run.
+        """
+        given = self.left
+        for count, number in enumerate(blocks):
+            if count >= LEAST_BLOCKS and given - self.left > enough:
+                return blocks[:count]
             place = []
             for extent in self.grid or ():
                 number, own = divmod(number, extent)
                 place.append(own)
             self._block(tuple(place))
+        return blocks
 
     def _block(self, block: tuple[int, ...]) -> None:
         body, around, params = self.kernel
@@ -214,7 +222,7 @@ class Machine(Statements):
         outer, rank = self.lanes, len(self.lanes)
         if not math.prod(extents):
             return
-        self.spend(math.prod(extents) * math.prod(outer) // 4)
+        self.spend(math.prod(extents) * math.prod(outer))
         if self.watch is not None and not outer:
             self.watch.clear()
         self.lanes = (*extents, *outer)
@@ -252,7 +260,7 @@ class Machine(Statements):
             extents.append(len(turns))
             self.frame.values[loop.target.value] = np.array(turns, np.int64).reshape(shape)
         if math.prod(extents):
-            self.spend(math.prod(extents) * math.prod(outer) // 4)
+            self.spend(math.prod(extents) * math.prod(outer))
             self.lanes = (*extents, *outer)
             self.statements(body_of(nest[-1]))  # type: ignore[arg-type]
             self.lanes = outer

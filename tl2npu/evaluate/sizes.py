@@ -32,6 +32,7 @@ _SYMBOLIC = frozenset({"symbolic", "dynamic", "dyn", "var", "const"})
 _GUESSES: tuple[tuple[str, object], ...] = (
     (r"acc\w*_?(d?type)?$|accum", "float32"),
     (r"d?type", "float16"),
+    (r"_list$", (40, 24)),
     (r"^groups?$|group_size", 16),
     (r"kv_?heads|head_?kv", 2),
     (r"dim|hidden", 64),

@@ -147,7 +147,7 @@ class Statements(Cores):
                 raise NotChecked(f"a part of `{target.tile.name}` is assigned")
             target.assign(value)
             return
-        self.spend(math.prod(self.lanes) // 4)
+        self.spend(math.prod(self.lanes))
         if isinstance(value, (tuple, str, Tile)):
             raise NotChecked(f"`{target.tile.name}` is assigned what is no number")
         if self.watch is not None and self.lanes and not target.tile.local:
@@ -207,7 +207,7 @@ class Statements(Cores):
         sizes = [whole_number(size, name) for size in (shape if isinstance(shape, (tuple, list)) else (shape,))]
         halved = id(call) in self.layout.halved
         rows = [max(sizes[0] // 2, 1), *sizes[1:]] if halved else sizes
-        self.spend(math.prod(sizes) // 16)
+        self.spend(math.prod(sizes))
         made = Tile(name, dtype, memory, arithmetic.lost(tuple(rows), dtype), halved)
         made.local = op.name == "alloc_local"
         made.sums = op.name == "alloc_reducer"
@@ -273,7 +273,7 @@ class Statements(Cores):
             return
         for name in elements_:
             args[name] = self.loaded(args[name])
-        self.spend(sum(tile.data.size for tile in tiles if not tile.in_global) // 4)
+        self.spend(sum(tile.data.size for tile in tiles if not tile.in_global))
         operators.apply(operation.op, args, operators.Place(self.lanes, self.mask, self.core, self.is_gpu))
 
     def _operation(self, call: cst.Call) -> _Operation | None:
@@ -289,9 +289,10 @@ class Statements(Cores):
         arguments: list[tuple[str, Run, bool, bool | None]] = []
         for name, value_of in bound.items():
             param = op.param(name)
-            is_element = param is not None and not param.mask
-            in_lanes = name == "value" and "addx" not in op.name
-            arguments.append((name, value_of, name not in ("buffer", "dst"), is_element or (None if in_lanes else False)))
+            is_element: bool | None = param is not None and not param.mask
+            if not is_element and name == "value" and "addx" not in op.name:
+                is_element = None
+            arguments.append((name, value_of, name not in ("buffer", "dst"), is_element))
         return _Operation(op, arguments)
 
     def _inner(self, function: Function, call: cst.Call) -> Frame:

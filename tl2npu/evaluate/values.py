@@ -32,7 +32,8 @@ class Tile:
     ``halved``: each vector core has half of its rows, which is all that ``data`` holds; ``gathered``: it has all, and a
     row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1).
     ``sums``: lanes may add to one element (``T.alloc_reducer``). ``local``: each lane has all elements for itself,
-    which are in ``lanes``. ``on_cube``: in a memory of the cube core. ``bits``: the flat mask that a comparison left in it. ``written``: some of it was stored.
+    which are in ``lanes``. ``bits``: the flat mask that a comparison left in it. ``written``: some of it was stored.
+    ``on_cube``: it lies in a memory of the cube core.
     """
 
     name: str
@@ -54,7 +55,8 @@ class Tile:
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents of what this core has."""
-        return self.data.shape
+        found: tuple[int, ...] = self.data.shape
+        return found
 
     @property
     def in_global(self) -> bool:

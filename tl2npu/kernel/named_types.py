@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 import libcst as cst
 
@@ -17,7 +18,7 @@ _LONGEST = 40
 
 
 def named_types(module: cst.Module) -> Mapping[str, frozenset[str]]:
-    """The element types, by their one names, that the file gives names: defaults, assignments, keyword arguments."""
+    """The element types, by their one names, that the file gives names: defaults, assignments, arguments."""
     return _Types(_by_name(module))
 
 
@@ -56,7 +57,14 @@ def _by_name(module: cst.Module) -> dict[str, list[cst.BaseExpression]]:
 
 
 def _given(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
-    """Names and what they are given: by defaults, keyword arguments and assignments."""
+    """Names and what they are given: by defaults, arguments and assignments."""
+    functions = {node.name.value: node.params for node in nodes_of(module, cst.FunctionDef)}
+    for call in nodes_of(module, cst.Call):
+        params = functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
+        if params is not None:
+            placed = takewhile(lambda arg: arg.keyword is None and not arg.star, call.args)
+            for param, arg in zip((*params.posonly_params, *params.params), placed, strict=False):
+                yield param.name.value, arg.value
     for param in nodes_of(module, cst.Param):
         if param.default is not None:
             yield param.name.value, param.default

@@ -126,9 +126,9 @@ def _sides(stmt: Stmt) -> tuple[Side, ...]:
 
 
 def uses(stmt: Stmt, nest: tuple[Loop, ...]) -> Iterator[Use]:
-    """The accesses of a statement and of what is in it; ``nest``: the ``T.Parallel`` around it."""
+    """The accesses of a statement and of what is in it, reads first; ``nest``: the ``T.Parallel`` around it."""
     inner = (*nest, stmt) if isinstance(stmt, Loop) and stmt.kind == "parallel" else nest
-    for access in accesses(stmt):
+    for access in sorted(accesses(stmt), key=lambda access: access.writes and not access.reads):
         operand = access.operand
         if operand.buffer.memory not in ON_CHIP or (
             isinstance(stmt, Copy) and is_on_chip(stmt) and operand is stmt.dst

@@ -76,6 +76,7 @@ class Job:
     ``renamed``: the name that says for what an added tile was made, by the name that it has now.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
     several kernels names the new target with the first of them.
+    ``steps``: the passes that have edited, each with the file behind it, where that is asked for (``--bisect``).
     ``told``: how many of ``notes`` come from passes; those behind are of checks, and of this one form.
     """
 
@@ -103,6 +104,7 @@ class Job:
     edited: list[tuple[str, cst.CSTNode, str]] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
     told: int = 0
+    steps: tuple[tuple[str, FileKernels], ...] = ()
     made: dict[int, tuple[cst.CSTNode, cst.CSTNode]] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)
     _lines: dict[int, tuple[cst.CSTNode, int | None]] = field(default_factory=dict)
@@ -186,6 +188,8 @@ class Job:
             if read is not None and read.node is now.node and (self.targets is not None or targets == now.targets):
                 self._kernel = read
             printed.edited(now.node)
+            if printed.remembers():
+                self.steps = (*self.steps, (printed.pass_at_work(), self.file))
 
     def _is_beside(self, edits: Edits) -> bool:
         """Whether the kernel reads as before: decorators change, or lines come that give new names."""

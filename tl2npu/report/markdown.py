@@ -29,7 +29,7 @@ _ORDER = (
 _LONGEST = 300  # characters of one text in a line
 _CODES = 8  # of one kernel
 _NOTE = 400  # bytes kept free for saying what was left out
-_MARKUP = re.compile(r"[\\`*_\[\]<>|~&$]")  # none of our lines begins with a text, where more would be markup
+_MARKUP = re.compile(r"[\\`*\[\]<>|~&$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # `a_b` is no markup; none of our lines begins with a text, where more would be markup
 _LEDGER = """### Kernels
 
 | kernel | place | from, to | disposition | codes | verified by | effort |

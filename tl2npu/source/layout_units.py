@@ -19,17 +19,17 @@ _FUNCTION = re.compile(r"^[ \t]*def\b", re.MULTILINE)
 # What black leaves alone if it fits on the line: strings are taken for a number, then each pair of brackets, the
 # innermost first, is taken away (the groups: for a number), and the rest must be a statement.
 _STRING = re.compile(r'(?<!\w)"[^"\\\n]*"')
-_NAME = r"(?!(?:return|not|yield|del|await|assert|raise)\b)[A-Za-z_]\w*"
+_NAME = r"(?!(?:return|not|yield|del|await|assert|raise|lambda)\b)[A-Za-z_]\w*"
 _TERM = rf"-?(?:{_NAME}(?:\.{_NAME})*|\d+(?:\.\d+)?(?:e-?\d+)?)"
 _SIGN = r" (?:[-+*/%&|<>@]|//|<<|>>|[<>=!]=) "
-_VALUE = rf"{_TERM}(?:{_SIGN}{_TERM})*"
+_SUM, _VALUE = rf"{_TERM}(?:{_SIGN}{_TERM})+", rf"{_TERM}(?:{_SIGN}{_TERM})*"
 _GIVEN = rf"(?:{_NAME}=)?{_VALUE}"
 _BRACKETS = re.compile(
     rf"(?<=\w)(?:\((?:{_GIVEN}(?:, {_GIVEN})*)?\)|\[{_VALUE}(?:, {_VALUE})*\])"
     rf"|(?:(?<=[(=])|(?<=, ))(?:(\()(?:{_VALUE}(?:, {_VALUE})+|{_VALUE},)\)|(\[){_VALUE}(?:, {_VALUE})*\])"
     rf"|(?<= [-+*/%@] )(\(){_VALUE}\)"
     rf"|(?:(?<=[\[(])|(?<=, )|(?<= [=:] ))(\(){_VALUE}\)(?= [-+*/%@] )"
-    rf"|(?:(?<=\[)|(?<=, ))(?P<s>)(?:{_TERM}(?:{_SIGN}{_TERM})+ : {_VALUE}|{_TERM} : {_TERM}(?:{_SIGN}{_TERM})+)(?=[,\]])"
+    rf"|(?:(?<=\[)|(?<=, ))()(?:{_SUM} : {_VALUE}|{_TERM} : {_SUM})(?=[,\]])"
 )
 _SLICE = re.compile(rf"(?:(?<=\[)|(?<=, ))(?:{_NAME}|\d+)?:(?:{_NAME}|\d+)?(?=[,\]])")
 _PLAIN = re.compile(

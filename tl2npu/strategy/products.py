@@ -41,7 +41,7 @@ def landed(job: Job) -> Job:
 
 
 def hands_over_too_often(job: Job) -> bool:
-    """Whether there are no flags for all hand-overs, which no tile that is left out and no split of rows makes fewer."""
+    """Whether flags do not suffice for all hand-overs: neither fewer tiles nor a split of rows changes their number."""
     count, limit = hand_overs.crossings(subject_of(job))
     return count > limit
 

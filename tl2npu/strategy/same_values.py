@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tl2npu.checks.subject import Subject
 from tl2npu.evaluate.compare import compared
 from tl2npu.evaluate.verdict import Outcome
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.passes.job import Job
 from tl2npu.results import KernelResult, SelfCheck
 from tl2npu.strategy.attempt import subject_of
@@ -29,10 +31,30 @@ def checked(given: Job, result: KernelResult, job: Job) -> tuple[KernelResult, J
     if found.equal is not False:
         return replace(result, checked=SelfCheck(found.equal is True, found.why, found.shown_sizes)), job
     why = _different(found)
+    if job.steps:
+        why += f"; the values are wrong since pass `{first_wrong(given, job)}`"
     given.note("TL970", found.parting.old if found.parting else given.located.node, why, "error")
     codes = tuple(sorted({note.code for note in given.notes}))
     refused = KernelResult(result.name, result.line, result.source, "none", "refused", why, codes)
     return refused, given
+
+
+def first_wrong(given: Job, job: Job) -> str:
+    """The first pass behind which the kernel never had the values of the given one again.
+
+    Some passes leave a kernel to the next one that computes something else, so the last right state counts.
+    """
+    old, found = subject_of(given), job.steps[-1][0]
+    for name, file in reversed(job.steps):
+        located = next((item for item in file.located if item.key == job.key), None)
+        if located is None:
+            break
+        kernel = located.read(job.targets)
+        infer_memory(kernel)
+        if compared(old, Subject(kernel, file, located, job.options)).equal:
+            break
+        found = name
+    return found
 
 
 def _different(found: Outcome) -> str:

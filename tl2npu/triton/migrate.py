@@ -40,7 +40,7 @@ from tl2npu.triton.host.rewrite import (
 )
 from tl2npu.triton.host.source import TritonFile, parse
 from tl2npu.triton.host.variants import LIMIT, Choice, Tree, asked_behind, leaves, stable
-from tl2npu.triton.host.wrapped import unused_names
+from tl2npu.triton.host.wrapped import unused_helpers, unused_names
 from tl2npu.triton.read.kernel import read
 from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.refused import Refused, Undecided
@@ -153,7 +153,9 @@ class _Translation:
         self.splices = list(dict.fromkeys(self.splices))  # a statement may serve two kernels
         device = {n.id for f in self.file.jitted.values() for n in ast.walk(f) if isinstance(n, ast.Name)}
         text = spliced(self.text, self.splices)
+        decorators = [item for name in gone for item in self.file.kernels[name].decorator_list]
         left = [Unneeded(stmt, last=False) for stmt in unused_names(text, self.file.source.aliases)]
+        left += [Unneeded(stmt, last=False) for stmt in unused_helpers(text, decorators)]
         text = spliced(text, without(text, left))
         names = grids(site.call for site in self.file.launches if site.kernel in gone)
         while dead := list(idle(text, names)):  # `blocks = cdiv(...)` is idle once `grid = (blocks,)` is gone

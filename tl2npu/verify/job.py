@@ -402,12 +402,17 @@ def _not_built(job: Job, emit: Emit, recording: Recording, error: Exception) -> 
         emit({"event": "note", "text": f"{recording.kernel}: {text}"})
         emit({"event": "agrees", "number": recording.number})
     elif isinstance(error, CannotBuild):
-        problem(emit, UNVERIFIED, f"the new kernel: {error}", recording.kernel)
+        problem(emit, UNVERIFIED, f"{_among(job, recording)}the new kernel: {error}", recording.kernel)
     elif isinstance(error, SimulatorError):
         told(job.source, emit, error, "new", recording.kernel)
     else:
-        text = f"the new kernel cannot be built: {type(error).__name__}: {error}"
+        text = f"{_among(job, recording)}the new kernel cannot be built: {type(error).__name__}: {error}"
         problem(emit, FAULTY, text, recording.kernel, side="new")
+
+
+def _among(job: Job, recording: Recording) -> str:
+    """Which call it is, of several that were given."""
+    return f"{recording.call}: " if len(job.settings.calls) > 1 else ""
 
 
 def _script(job: Job, emit: Emit) -> int:

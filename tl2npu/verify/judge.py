@@ -152,6 +152,11 @@ def concluded(
     result = VerifyResult(old.shown, new.shown, settings.backend.name, settings.arithmetic, standard=settings.standard)
     findings.comparisons = _with_torn_layouts(findings.comparisons)
     findings.comparisons = [_with_limits(c, new, settings) for c in findings.comparisons]
+    if len(settings.calls) > 1:  # which of them it is
+        findings.comparisons = [
+            replace(c, problems=tuple((code, f"{c.call}: {text}") for code, text in c.problems))
+            for c in findings.comparisons
+        ]
     idle = _idle(kernels, findings)
     same = unchanged(old.text, new.text) if idle else set()
     left = [place for place in idle if place.line not in same]

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import gpu_file, migrated, refused
+from tests.passes.gpu.support import gpu_file, migrated, refused, result_of
 from tests.passes.simulated import run
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 
@@ -208,3 +208,52 @@ T.copy(x, Y[bx * 16, 0])
     text = gpu_file(params, body, factory=macro, launch="T.Kernel(4, threads=128) as bx")
     x = np.arange(1024, dtype=np.float32).reshape(64, 16)
     np.testing.assert_array_equal(run(migrated(text), {"X": x})["Y"], x)
+
+
+NAMED = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def kern(dtype="int16"):
+    @T.prim_func
+    def main(X: T.Tensor((64, 64), dtype), Y: T.Tensor((64, 64), dtype)):
+        with T.Kernel(2, threads=128) as i:
+            x = T.alloc_fragment((32, 64), dtype)
+            f = T.alloc_fragment((32, 64), "float32")
+            T.copy(X[i * 32, 0], x)
+            for r, c in T.Parallel(32, 64):
+                f[r, c] = x[r, c] * 0.5
+            for r, c in T.Parallel(32, 64):
+                x[r, c] = f[r, c]
+            T.copy(x, Y[i * 32, 0])
+
+    return main
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "types"),
+    [
+        ('kern("int8")', "int16 or int8"),
+        ('kern(dtype="uint8")', "int16 or uint8"),
+        ('kern(T.int8)\nkern("int32")', "int16 or int32 or int8"),
+        ('dtype = "int8"\nkern(dtype)', "int16 or int8"),
+        ('kern()', ""),
+        ('kern("int32")', ""),  # one instruction, as for int16
+        ('kern("int16")', ""),
+    ],
+)
+def test_a_name_with_several_integer_types(calls: str, types: str) -> None:
+    """int8 goes through float16, which has 11 bits: no way for int16."""
+    result = result_of(NAMED + calls + "\n")
+    told = [d.message for d in result.diagnostics if d.code == "TL154"]
+    assert told == ([f"`dtype` is {types} here, which are converted in different ways"] if types else [])
+    if not types:
+        x = np.random.default_rng(0).integers(-30000, 30000, (64, 64)).astype(np.int16)
+        for dtype in ("int16", "int32") if "int32" in calls else ("int16",):
+            got = run(result.new_text or "", {"X": x.astype(dtype)}, "kern", (dtype,))["Y"]
+            np.testing.assert_array_equal(got, np.trunc(x * 0.5))

@@ -115,8 +115,8 @@ REWRITTEN = [
     ("o[i, j] = 1.0 / z[i, j]", ["T.tile.fill(o, 1.0)", "o[i, j] = o[i, j] / z[i, j]"]),
     ("o[i, j] = 2 * x[i, j] + 1", ["o[i, j] = x[i, j] * 2 + 1"]),
     ("o[i, j] = 1 - x[i, j]", ["o[i, j] = x[i, j] * -1.0 + 1"]),
-    ("o[i, j] = x[i, j] * (s[i] * r[i])", ["s_tmp[i] = s[i] * r[i]", "o[i, j] = x[i, j] * s_tmp[i]"]),
-    ("o[i, j] /= s[i] + 1e-6", ["s_tmp[i] = s[i] + 1e-6", "o[i, j] /= s_tmp[i]"]),
+    ("o[i, j] = x[i, j] * (s[i] * r[i])", ["s_times_r[i] = s[i] * r[i]", "o[i, j] = x[i, j] * s_times_r[i]"]),
+    ("o[i, j] /= s[i] + 1e-6", ["s_shifted[i] = s[i] + 1e-6", "o[i, j] /= s_shifted[i]"]),
     ("o[i, j] = T.max(x[i, j], 0.5)", ["T.tile.max(o, x, 0.5)"]),
     (
         "o[i, j] = T.clamp(x[i, j] / s[i], -1, 1)",
@@ -125,7 +125,7 @@ REWRITTEN = [
     ("o[i, j] = T.max(x[i, j], s[i])", ["o[i, j] = s[i]", "T.tile.max(o, x, o)"]),
     (
         "o[i, j] += x[i, j] * T.exp(w[j] - x[i, j])",
-        ["o_tmp[i, j] = w[j] - x[i, j]", "o_tmp[i, j] = T.exp(o_tmp[i, j])", "o[i, j] += x[i, j] * o_tmp[i, j]"],
+        ["o_exp[i, j] = w[j] - x[i, j]", "o_exp[i, j] = T.exp(o_exp[i, j])", "o[i, j] += x[i, j] * o_exp[i, j]"],
     ),
     ("o[i, j] = s[i] * w[j]", ["o[i, j] = s[i]", "o[i, j] = o[i, j] * w[j]"]),
     ("o[i, j] = T.sigmoid(x[i, j])", ["T.tile.sigmoid(o, x)"]),
@@ -154,7 +154,7 @@ ROWS = [
     ("s[i] = T.exp(r[i] - s[i])", ["s[i] = r[i] - s[i]", "s[i] = T.exp(s[i])"]),
     ("s[i] = T.max(s[i], 1e-4)", ["T.tile.max(s, s, 1e-4)"]),
     ("s[i] = T.rsqrt(s[i] / 64 + 1e-6)", ["s[i] = s[i] / 64 + 1e-6", "s[i] = T.rsqrt(s[i])"]),
-    ("s[i] = 1.0 / s[i]", ["T.tile.fill(s_tmp, 1.0)", "s[i] = s_tmp[i] / s[i]"]),
+    ("s[i] = 1.0 / s[i]", ["T.tile.fill(ones, 1.0)", "s[i] = ones[i] / s[i]"]),
     ("s[i] = T.exp(x[i, 0])", ["s[i] = x[i, 0]", "s[i] = T.exp(s[i])"]),
     ("s[i] = r[0] * s[i]", ["s[i] = s[i] * r[0]"]),
 ]
@@ -574,6 +574,15 @@ REFUSED = [
     ("o[i, j] = x[i, j] + T.call_pure_extern('float32', 'f', x[i, j])", None),
     ("s[i] = x[i, j]", "TL151"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("function", "meant"), [("expp", "; did you mean `exp`?"), ("sigmod", "; did you mean `sigmoid`?"), ("atan", "")]
+)
+def test_a_name_with_a_letter_too_many_is_taken_for_a_typing_error(function: str, meant: str) -> None:
+    text = kernel(f"for i, j in T.Parallel({M}, {N}):\n    o[i, j] = T.{function}(x[i, j])")
+    (found,) = [item for item in result_of(text).diagnostics if item.code == "TL150"]
+    assert found.message == f"`T.{function}(x[i, j])` has no vector instruction{meant}"
 
 
 @pytest.mark.parametrize(("statement", "rule"), REFUSED)

@@ -105,7 +105,7 @@ def test_a_number_that_is_rounded_costs_one_rounding() -> None:
         ('dtype="float16"', "y[i, j] = x[i, j] * 0.5", "x[i, j] * T.cast(0.5, dtype)"),
         ('dtype="float32"', "y[i, j] = x[i, j] * 0.5", "x[i, j] * 0.5"),
         ('dtype="float16", scale=0.1', "y[i, j] = x[i, j] * T.cast(scale, dtype)", "x[i, j] * T.cast(scale, dtype)"),
-        ('dtype="float16", eps=1e-6', "y[i, j] = x[i, j] + eps", "y_tmp[i, j] + eps"),
+        ('dtype="float16", eps=1e-6', "y[i, j] = x[i, j] + eps", "x_f32[i, j] + eps"),
         ('dtype="float16", n=3', "y[i, j] = x[i, j] * n", "x[i, j] * n"),
     ],
 )
@@ -117,12 +117,12 @@ def test_types_and_numbers_with_names(args: str, statement: str, found: str) -> 
 
 def test_a_run_time_number_is_float32() -> None:
     new = migrated(file("y[i, j] = x[i, j] * s", more="s: T.float32, "))
-    assert "y_tmp[i, j] * s" in new
+    assert "x_f32[i, j] * s" in new
 
 
 def test_bfloat16_is_computed_in_float32() -> None:
     new = migrated(file("y[i, j] = x[i, j] * 0.5", '"bfloat16"'))
-    assert "y_tmp[i, j] * 0.5" in new
+    assert "x_f32[i, j] * 0.5" in new
 
 
 def test_what_is_changed_is_told() -> None:

@@ -33,7 +33,7 @@ def body(statements: str) -> str:
         ("o[i, j] = (x[i, j] - r[i]) * (x[i, j] - r[i])", [["x - r"], ["o * o"]]),
         ("o[i, j] = x[i, j] * (s[i] * w[j])", [["x * (w * s)"]]),  # one loop, without a tile for the product
         ("o[i, j] = z[i, j] * soft * (s[i] * w[j])", [["z * soft"], ["o * (w * s)"]]),
-        ("o[i, j] = x[i, j] * (w[j] + 1.0)", [["x * w_tmp"]]),
+        ("o[i, j] = x[i, j] * (w[j] + 1.0)", [["x * w_shifted"]]),
     ],
 )
 def test_loops(statements: str, loops: list[list[str]]) -> None:
@@ -54,7 +54,7 @@ def test_a_temporary_tile_is_used_again() -> None:
 def test_an_operand_is_not_overwritten() -> None:
     """``o`` is read again, so that the difference needs a tile of its own."""
     found = lines(f"for i, j in T.Parallel({M}, {N}):\n    o[i, j] = (o[i, j] - r[i]) * z[i, j] / o[i, j]")
-    assert found[0] == "o_tmp[i, j] = o[i, j] - r[i]"
+    assert found[0] == "o_minus_r[i, j] = o[i, j] - r[i]"
 
 
 def test_one_row_has_no_loop() -> None:
@@ -104,5 +104,5 @@ def test_a_difference_of_indices_is_one_tile_for_all_turns() -> None:
     )
     new = agree(text, {})
     loop = new[new.index("for k in T.serial") :]
-    assert "o_tmp[i, j] = column_minus_row[i, j] * -1.0 + " in loop
+    assert "o_abs[i, j] = column_minus_row[i, j] * -1.0 + " in loop
     assert "index[" not in loop

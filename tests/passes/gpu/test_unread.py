@@ -77,7 +77,7 @@ SCALES = {
 def converted(body: str) -> tuple[int, bool]:
     """How often the vector is converted, and whether it first is in front of the loop."""
     new = agree(gpu_file(HALVES, VECTOR + body, launch="T.Kernel(1, threads=128) as bx"), SCALES)
-    return new.count("T.copy(s, s_tmp"), new.index("T.copy(s, s_tmp") < new.index("for k in ")
+    return new.count("T.copy(s, s_f32"), new.index("T.copy(s, s_f32") < new.index("for k in ")
 
 
 def test_a_vector_is_converted_once() -> None:

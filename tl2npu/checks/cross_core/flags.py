@@ -15,12 +15,11 @@ from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.factories.configs import COMBINE
 from tl2npu.kernel.flags.balance import Imbalance, imbalances
 from tl2npu.kernel.flags.listed import singles
-from tl2npu.kernel.model import Copy, Loop, Op, ScopeBlock, Side, Sync, walk
+from tl2npu.kernel.model import CUBE_MEMORY, Copy, Loop, Memory, Opaque, ScopeBlock, Side, Sync, walk
 from tl2npu.kernel.symbolic import ceildiv, const
 from tl2npu.results import Severity
 
 _CALLERS = 4
-_CORES = {Side.CUBE: "cube core", Side.VECTOR: "vector cores"}
 
 
 def check(subject: Subject, line_of: Callable[[cst.CSTNode], int] | None = None) -> Iterator[Finding]:
@@ -81,16 +80,19 @@ def _number(subject: Subject, stmt: Sync) -> Iterator[Finding]:
 
 
 def _misplaced(scope: ScopeBlock) -> Iterator[Finding]:
-    wrong, letter = (Side.VECTOR, "V") if scope.side is Side.CUBE else (Side.CUBE, "C")
+    """The first access of a memory that the core of the scope does not have; copies between the cores have two."""
+    on_cube = scope.side is Side.CUBE
+    foreign, letter = (frozenset({Memory.UB}), "V") if on_cube else (CUBE_MEMORY, "C")
     for stmt in walk(scope.body):
-        if isinstance(stmt, (Copy, Op)) and side_of(stmt) is wrong:
-            tile = next((a.operand.buffer for a in accesses(stmt) if a.operand.buffer.is_tile), None)
-            if tile is not None:
-                core, other = _CORES[scope.side], _CORES[wrong]
-                text = f"this runs on the {core}, but `{tile.name}` in {tile.memory.value} belongs to the {other}"
-                help = f'move what works on {tile.memory.value} into `with T.Scope("{letter}"):`'
-                yield Finding("TL894", stmt.node, text, help=help)
-                return
+        if isinstance(stmt, Opaque) or (isinstance(stmt, Copy) and side_of(stmt) is Side.BOTH):
+            continue
+        tile = next((a.operand.buffer for a in accesses(stmt) if a.operand.buffer.memory in foreign), None)
+        if tile is not None:
+            core, other = ("cube core", "vector cores") if on_cube else ("vector cores", "cube core")
+            text = f"this runs on the {core}, but `{tile.name}` in {tile.memory.value} belongs to the {other}"
+            help = f'move what works on {tile.memory.value} into `with T.Scope("{letter}"):`'
+            yield Finding("TL894", stmt.node, text, help=help)
+            return
 
 
 def _finding(item: Imbalance, message: str) -> Finding:

@@ -32,7 +32,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         short = name.removeprefix(_PREFIX)
         if ascend.lookup(name) is None and short in gpu.OPERATORS:
             seen.add(name)
-            yield Finding("TL897", node, f"T.{short} does not exist in Ascend TileLang")
+            typed = f'write the element type as "{short}"' if short in ITEM_SIZE and not _called(subject, node) else ""
+            yield Finding("TL897", node, f"T.{short} does not exist in Ascend TileLang", help=typed)
         elif _is_unknown(short):
             seen.add(name)
             close = difflib.get_close_matches(short, ascend.OPERATORS, n=1)

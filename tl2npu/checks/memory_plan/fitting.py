@@ -18,10 +18,12 @@ import libcst as cst
 from tl2npu.checks.memory_plan.capacity import HUGE, Needs, Overflow
 from tl2npu.checks.memory_plan.long_rows import limits
 from tl2npu.checks.memory_plan.repair import repair
+from tl2npu.checks.memory_plan.scratch import scratch_of
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.placement import Fit
 from tl2npu.kernel.factories.callers import Caller, Values
-from tl2npu.kernel.model import Buffer
+from tl2npu.kernel.model import Buffer, Op
 from tl2npu.kernel.symbolic import Sym
 
 _SMALLEST = 16
@@ -75,6 +77,8 @@ def _found(subject: Subject) -> _Found:
 
 def _of_first_target(subject: Subject) -> _Found:
     for target in subject.targets:
+        if target != subject.target and not _needs_other_tiles(subject, target):
+            continue
         needs = Needs.of_subject(subject, target)
         calls = tuple(_of_calls(subject, needs))
         found = calls or tuple(_unproved(subject, needs))
@@ -88,6 +92,14 @@ def _of_first_target(subject: Subject) -> _Found:
         if found:
             return _Found(found) if calls else _Found((), found)
     return _Found()
+
+
+def _needs_other_tiles(subject: Subject, target: str) -> bool:
+    """Whether a target may need more than the kernel's own: for instructions, or for columns that it keeps together."""
+    ops = [placed.stmt for placed in subject.statements if isinstance(placed.stmt, Op)]
+    if subject.compiler.tiles_columns and any(op.op.kind is Kind.GEMM for op in ops):
+        return True
+    return any(list(scratch_of(op, target)) != list(scratch_of(op, subject.target)) for op in ops)
 
 
 def _of_calls(subject: Subject, needs: Needs) -> Iterator[Finding]:

@@ -56,6 +56,9 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL892", stmt.node, text)
 
 
+_WHOLE = "copy whole tiles: the compiler cuts loads and stores at the end of the tensor; or loop over rows"
+
+
 def _whole(subject: Subject, copy: Copy) -> Iterator[Finding]:
     """TL741: two buffers without an index must have one shape (tilelang/language/copy.py)."""
     if copy.src.is_indexed and copy.dst.is_indexed and Memory.VAR not in _memories(copy):
@@ -142,7 +145,7 @@ def _inside_of_ub(subject: Subject, copy: Copy) -> Iterator[Finding]:
     for side in (copy.src, copy.dst):
         if any(dim.extent is not None and _is_late(subject, dim.extent) for dim in side.dims or ()):
             text = f"`{code(side.node)}` has a size that is known at run time only: between two tiles the compiler"
-            yield Finding("TL741", copy.node, f"{text} makes it a constant of the program")
+            yield Finding("TL741", copy.node, f"{text} makes it a constant of the program", help=_WHOLE)
             return
     found = sides(copy)
     if found is None:
@@ -168,7 +171,7 @@ def _late(subject: Subject, copy: Copy) -> Iterator[Finding]:
     late = [dim for dim in dims if dim.extent is not None and not dim.is_point and _is_late(subject, dim.extent)]
     text = f"`{code(inner.node)}` has a size that is known at run time only"
     if late and late[-1] is dims[-1]:
-        yield Finding("TL741", copy.node, f"{text}: the compiler makes it a constant of the program")
+        yield Finding("TL741", copy.node, f"{text}: the compiler makes it a constant of the program", help=_WHOLE)
     elif late and loads and not late[-1].lo.is_zero:
         yield Finding("TL741", copy.node, f"{text}: the copy fills rows behind the tile")
     elif late and loads and _overwrites(subject, copy):

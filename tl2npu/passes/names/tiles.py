@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
+from tl2npu.dialects.functions import FUNCTIONS
 from tl2npu.kernel import element_types
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Scalar, Stmt, Store
@@ -55,9 +56,9 @@ def say_what_they_hold(job: Job, authors: frozenset[str]) -> None:
             stem = _stem(source, new)
             new[tile.name] = names.fresh(*(_short(part, word) for part in (_PLACE.sub("", stem), stem)))
     for name in (tile.name for tile in tiles if new[tile.name] == tile.name):
-        first = _NUMBER.sub("", name)
-        if new.get(first, first) != first and first not in new.values():
-            new[name] = first
+        stem = _NUMBER.sub("", name)
+        before = (wish for wish in (stem, *(f"{stem}_{number}" for number in range(2, 10))) if wish < name)
+        new[name] = next((wish for wish in before if wish in new and wish not in new.values()), name)
     edits = Edits(job.file.index)
     for node in names_in(job.located.node):
         if (name := new.get(node.value, node.value)) != node.value:
@@ -106,7 +107,9 @@ def _word(tile: Buffer, life: list[Stmt]) -> tuple[Buffer | str, str] | None:
     if not changes:
         return next((_filled(stmt) for stmt in life if _is_fill(stmt)), None)
     found = _computed(changes[-1], tile) if changes else None
-    return found if found is not None and (len(changes) == 1 or found[0] is tile) else None
+    if found is None or len(changes) == 1:
+        return found
+    return found if found[0] is tile and found[1] in FUNCTIONS else None
 
 
 def _converts(copy: Copy, tile: Buffer) -> bool:
@@ -133,7 +136,7 @@ def _computed(stmt: Stmt, tile: Buffer) -> tuple[Buffer, str] | None:
         return None
     node, (first, *others) = stmt.value.node, stmt.value.loads
     if node is first.node:
-        return first.buffer, "broadcast"
+        return (first.buffer, "broadcast") if len(first.dims or ()) < len(stmt.target.dims or ()) else None
     if isinstance(node, cst.BinaryOperation) and (sign := sign_of(node.operator)) in _ARITHMETIC:
         alone = node.left is first.node and [other.node for other in others] in ([], [node.right])
         other = others[0].buffer if others else None

@@ -153,9 +153,7 @@ class _Writer:
     def stmt(self, stmt: Stmt, depth: int) -> None:
         match stmt:
             case Move():
-                ranks = {len(self.buffers[side.buffer].shape) for side in (stmt.src, stmt.dst)}
-                src, dst = (self.region(side, slices=len(ranks) > 1) for side in (stmt.src, stmt.dst))
-                self.put(depth, f"T.copy({src}, {dst})")
+                self.move(stmt, depth)
             case Map():
                 self.map(stmt, depth)
             case Reduce():
@@ -168,7 +166,7 @@ class _Writer:
                 flags += ", policy=T.GemmWarpPolicy.FullRow" if self.chained else ""
                 self.put(depth, f"T.gemm({stmt.a}, {stmt.b}, {stmt.c}{flags})")
             case AtomicAdd():
-                self.put(depth, f"T.atomic_add({self.region(stmt.dst)}, {stmt.src})")
+                self.put(depth, f"T.atomic_add({self.region(stmt.dst, slices=False)}, {stmt.src})")
             case For(body=(If(then=(Move() as move,), orelse=()) as chosen,)) if move.src.buffer in self.tiles:
                 self.masked(stmt, chosen, move, depth)
             case For():
@@ -183,6 +181,16 @@ class _Writer:
                     self.body(stmt.orelse, depth + 1)
             case Let():
                 self.put(depth, f"{stmt.name} = {self.expr(stmt.value)}")
+
+    def move(self, stmt: Move, depth: int) -> None:
+        sides = stmt.src, stmt.dst
+        parts = not any(map(self.covers, sides))
+        if parts and set(stmt.src.extent) == {None}:
+            self.put(depth, f"{self.element(stmt.dst, ())} = {self.element(stmt.src, ())}")
+            return
+        slices = parts or len({len(self.buffers[side.buffer].shape) for side in sides}) > 1
+        src, dst = (self.region(side, slices) for side in sides)
+        self.put(depth, f"T.copy({src}, {dst})")
 
     def masked(self, loop: For, chosen: If, move: Move, depth: int) -> None:
         """A store of the rows of a tile for which a condition holds."""
@@ -227,12 +235,16 @@ class _Writer:
     def expr(self, value: Expr) -> str:
         return expression(value, self.names)
 
-    def region(self, region: Region, slices: bool = False) -> str:
-        """The text of a region; with ``slices`` it says how long it is, as tiles of another rank do not."""
-        buffer = self.buffers[region.buffer]
-        pairs = zip(region.extent, buffer.shape, strict=True)
+    def covers(self, region: Region) -> bool:
+        """True for all of a buffer."""
+        pairs = zip(region.extent, self.buffers[region.buffer].shape, strict=True)
         covered = all(extent == size or (extent is None and size.constant == 1) for extent, size in pairs)
-        if covered and all(start.is_zero for start in region.start):
+        return covered and all(start.is_zero for start in region.start)
+
+    def region(self, region: Region, slices: bool) -> str:
+        """The text of a region; with ``slices`` it says how long it is, as no whole tile beside it does."""
+        buffer = self.buffers[region.buffer]
+        if self.covers(region):
             return region.buffer
         points = [extent is None for extent in region.extent]
         suffix = points == sorted(points, reverse=True) and not slices

@@ -11,6 +11,7 @@ import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 _MOST = 64
 """Configurations that are told apart."""
@@ -53,25 +54,25 @@ class _TooLong(Exception):
     pass
 
 
-_BINARY: Mapping[type[ast.operator], Callable[[object, object], object]] = {
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], object]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: lambda one, other: one**other if abs(other) < 64 else UNSEEN,  # type: ignore[operator, arg-type]
-    ast.LShift: lambda one, other: one << other if other < 64 else UNSEEN,  # type: ignore[operator]
+    ast.Pow: lambda one, other: one**other if abs(other) < 64 else UNSEEN,
+    ast.LShift: lambda one, other: one << other if other < 64 else UNSEEN,
     ast.RShift: operator.rshift,
 }
-_COMPARED: Mapping[type[ast.cmpop], Callable[[object, object], object]] = {
+_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-    ast.In: lambda one, other: one in other,  # type: ignore[operator]
-    ast.NotIn: lambda one, other: one not in other,  # type: ignore[operator]
+    ast.In: lambda one, other: one in other,
+    ast.NotIn: lambda one, other: one not in other,
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
 }
@@ -264,13 +265,14 @@ class _Reader:
             function = scope.functions.get(func.id)
             found = scope.elsewhere(func.id) if function is None else None
             if found is not None and isinstance(found[0], ast.FunctionDef):
-                function, scope = found
+                function, scope = found[0], found[1]
         if function is None or self.depth == _DEPTH or function.args.vararg or function.args.kwarg:
             return UNSEEN
         params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
         defaults = dict(zip(reversed(params), reversed(function.args.defaults), strict=False))
         inner: Env = {name: self.eval(value, {}, scope) for name, value in defaults.items()}
-        inner |= dict(zip(params, args, strict=False)) | words
+        inner.update(zip(params, args, strict=False))
+        inner.update(words)
         every = (*params, *(arg.arg for arg in function.args.kwonlyargs))
         inner = {**dict.fromkeys(every, UNSEEN), **inner}
         self.depth += 1

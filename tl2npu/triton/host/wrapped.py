@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -159,6 +159,26 @@ def unused_names(text: str, aliases: Mapping[str, str]) -> Iterator[ast.stmt]:
         names = None if isinstance(stmt, (ast.Import, ast.ImportFrom)) else _named(stmt, aliases)
         if names and not any(names & others for number, others in enumerate(used) if number != place):
             yield stmt
+
+
+def unused_helpers(text: str, decorators: Iterable[ast.expr]) -> list[ast.FunctionDef]:
+    """Functions of a module that only decorators of kernels called, and one another, which are gone."""
+    functions = [stmt for stmt in ast.parse(text).body if isinstance(stmt, ast.FunctionDef)]
+    named = {stmt.name: stmt for stmt in functions}
+    needed = {node.id for part in decorators for node in ast.walk(part) if isinstance(node, ast.Name)}
+    waiting = list(needed & named.keys())
+    while waiting:
+        inner = {node.id for node in ast.walk(named[waiting.pop()]) if isinstance(node, ast.Name)} & named.keys()
+        waiting += inner - needed
+        needed |= inner
+    unused = {name: stmt for name, stmt in named.items() if name in needed and not stmt.decorator_list}
+    while True:
+        rest = [stmt for stmt in ast.parse(text).body if getattr(stmt, "name", "") not in unused]
+        used = {node.id for stmt in rest for node in ast.walk(stmt) if isinstance(node, ast.Name)}
+        used |= {node.value for stmt in rest for node in ast.walk(stmt) if isinstance(node, ast.Constant)}  # `__all__`
+        if not used & unused.keys():
+            return list(unused.values())
+        unused = {name: stmt for name, stmt in unused.items() if name not in used}
 
 
 def _named(stmt: ast.stmt, aliases: Mapping[str, str]) -> set[str] | None:

@@ -5,8 +5,10 @@ So bounds of loops, starts of addresses and divisions may come from them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tl2npu.kernel.symbolic import Sym, const, opaque
-from tl2npu.tile.expr import Call, Const, Expr, Index
+from tl2npu.tile.expr import Call, Const, Expr, Index, Load
 from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.ranges import Ranges, largest, smallest
 from tl2npu.triton.read.values import Tile, Value
@@ -19,11 +21,18 @@ def scalar(value: Value) -> Sym | None:
     """The scalar integer that a value is; None for floats, tiles and data in buffers."""
     if isinstance(value, bool | int):
         return const(int(value))
-    return _integer(value.expr) if isinstance(value, Tile) and not value.shape else None
+    return integer(value.expr) if isinstance(value, Tile) and not value.shape else None
 
 
-def _integer(expr: Expr) -> Sym | None:
+def integer(expr: Expr, element: Callable[[Load], Sym | None] = lambda load: None) -> Sym | None:
+    """An expression as one integer; ``element``: what elements of buffers are."""
+
+    def _integer(part: Expr) -> Sym | None:
+        return integer(part, element)
+
     match expr:
+        case Load():
+            return element(expr)
         case Index():
             return expr.value
         case Const(value=bool() | int()):

@@ -14,6 +14,7 @@ from tl2npu.source.triton_imports import triton_name
 from tl2npu.tile.expr import Index, integers, loads
 from tl2npu.triton.read import build
 from tl2npu.triton.read.choices import scalar, truncated
+from tl2npu.triton.read.gathers import place_of
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
@@ -336,6 +337,8 @@ class Expressions:
         value = tile.integer if tile.integer is not None else scalar(tile)
         if value is None:
             self.taken_for_integers(tile)
+            value = place_of(self.state, tile)
+        if value is None:
             raise self.state.refuse("TL523", f"`{ast.unparse(node)}` is an address that is computed from loaded data")
         shape = build.broadcast_shape([pointer.shape, tile.shape], self.state.line)
         base = build.broadcast(Tile(pointer.shape, Index(pointer.offset)), shape).integer

@@ -421,7 +421,9 @@ class Interpreter(Calls):
             frame.env[stmt.target.id] = value
             self.run(stmt.body)
         ends, inside = dict(frame.env), set(state.taken)
+        unchanged = state.indices
         state.restore(saved)
+        state.indices = unchanged
         inside = inside - state.taken | {counter}
         state.line = stmt.lineno
         types: dict[str, Value] = {}

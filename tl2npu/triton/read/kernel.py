@@ -10,7 +10,7 @@ from tl2npu.kernel.symbolic import Opaque as Wrapped
 from tl2npu.tile.axes import Axes
 from tl2npu.tile.columns import without_columns
 from tl2npu.tile.expr import Index, axis_of
-from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements
+from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements, writes
 from tl2npu.tile.named_sums import with_named_sums
 from tl2npu.tile.names import names, numbers, run_time_scalars
 from tl2npu.tile.narrow import with_narrow_tiles
@@ -96,6 +96,9 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     except Crossed as found:
         message = f"`{found.tile}` is used transposed together with tiles that are not"
         raise Refused("TL547", found.line, message) from None
+    again = state.gathered & {name for stmt in statements(kernel.body) for name in writes(stmt)}
+    if again:
+        raise Refused("TL523", spec.function.lineno, f"the places in `{min(again)}` change in the kernel")
     if any(isinstance(atom, Wrapped) and atom.head == WITHIN for n in numbers(kernel) for atom in n.atoms()):
         raise Refused("TL520", spec.function.lineno, "an index that is 0 behind the end of an axis")
     axes = Axes(kernel)

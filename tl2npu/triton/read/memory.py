@@ -9,10 +9,11 @@ from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, substituted
 from tl2npu.tile.ir import AtomicAdd, For, If, Let, Map, Move, Region, Stmt
 from tl2npu.tile.unstored import Beyond
+from tl2npu.triton.read import gathers
 from tl2npu.triton.read.build import broadcast, cast, is_float, operation, truth_as_byte, truth_of_byte
 from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.spec import Again
-from tl2npu.triton.read.state import State
+from tl2npu.triton.read.state import Places, State
 from tl2npu.triton.read.values import BlockPointer, Pointer, Shape, Tile
 from tl2npu.triton.read.views import inside_always, names, place
 
@@ -28,9 +29,11 @@ def load(
 ) -> Tile:
     """The value of ``tl.load``; ``into``: the tile that it goes to, in the order of the tensor's memory."""
     pointer, mask = _plain(state, pointer, mask, check)
-    placed = place(state, pointer, mask, reads=True)
     dtype, truth = state.spec.tensors[pointer.param].held, state.spec.tensors[pointer.param].dtype == "bool"
     state.used.add(pointer.param)
+    if gathers.atoms(pointer):
+        return _gathered(state, node, pointer, mask, other, into)
+    placed = place(state, pointer, mask, reads=True)
     masked = bool(placed.rest) or not all(inside_always(state, condition) for condition in placed.edge)
     if not placed.order and not dtype.startswith(("float", "bfloat")):
         if masked:
@@ -56,6 +59,12 @@ def load(
     state.emit(Move(placed.region, inner, state.origin, inside=not masked))
     for number, first, end in placed.beyond:
         state.beyond.append((pointer.param, Beyond(buffer, placed.order.index(number), first, end)))
+    if len(shape) == 1 and placed.order == (0,) and part == pointer.shape and dtype in ("int32", "int64"):
+        conditions = (*placed.rest, *placed.edge)
+        if not any(True for condition in conditions for _ in loads(condition)) and not beyond.shape:
+            along = placed.axes.index(0)
+            found = Places(pointer.param, placed.start, along, conditions, cast(beyond, dtype).expr, dtype)
+            gathers.remember(state, buffer, found)
     tile = Load(buffer, tuple(axis(number) for number in placed.order), dtype)
     filled = ITEM_SIZE.get(dtype, 4) in FILLED  # a load of other types leaves what was there before (TL873)
     state.zeros[tile] = placed.edge if filled else ()
@@ -63,6 +72,19 @@ def load(
     for condition in rest if zero and filled else (*rest, *placed.edge):
         value = operation("select", [Tile(pointer.shape, condition), value, cast(beyond, dtype)], state.line)
     return truth_of_byte(value) if truth else value
+
+
+def _gathered(
+    state: State, node: object, pointer: Pointer, mask: Tile | None, other: object, into: str | None
+) -> Tile:
+    """The value of a load of rows at loaded places."""
+    tensor = state.spec.tensors[pointer.param]
+    if tensor.dtype == "bool" or into is not None:
+        raise state.refuse("TL523", "a tensor of bool is read at loaded places")
+    shape = tuple(pointer.shape[number] for number in gathers.axes(state, pointer))
+    buffer = state.target(node, "in", shape, tensor.held)
+    state.loaded[buffer] = frozenset({pointer.param})
+    return gathers.load(state, pointer, mask, other, lambda one, under: place(state, one, under, reads=True), buffer)
 
 
 def _start(buffer: str, shape: Shape) -> Region:
@@ -113,13 +135,21 @@ def store(
 ) -> None:
     """``tl.store`` and ``tl.atomic_add``."""
     pointer, mask = _plain(state, pointer, mask, check)
-    placed = place(state, pointer, mask)
+    scattered = bool(gathers.atoms(pointer))
+    placed = place(state, pointer, mask) if not scattered else None
     state.used.add(pointer.param)
     dtype = state.spec.tensors[pointer.param].held
     if state.spec.tensors[pointer.param].dtype == "bool":
         if value.dtype != "bool":
             raise state.refuse("TL530", f"a store of {value.dtype} to a tensor of bool")
         value = truth_as_byte(value)
+    if placed is None:
+        if atomic:
+            raise state.refuse("TL523", "elements are added at loaded places")
+        value = cast(value, dtype) if not is_float(dtype) and value.dtype != "bool" else value
+        source = _source(state, gathers.rows_first(state, pointer, value), dtype, "values")
+        gathers.store(state, pointer, mask, lambda one, under: place(state, one, under), source)
+        return
     free = [
         number for number, extent in enumerate(pointer.shape) if number not in placed.order and extent.constant != 1
     ]

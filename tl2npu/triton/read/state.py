@@ -33,6 +33,19 @@ class Frame:
     source: Source | None = None
 
 
+@dataclass(frozen=True)
+class Places:
+    """A vector of integers that was loaded: from where, along which axis of the tensor, and under which conditions on
+    its elements; ``other``: what it has elsewhere."""
+
+    param: str
+    start: Shape
+    axis: int
+    conditions: tuple[Expr, ...]
+    other: Expr
+    dtype: str
+
+
 @dataclass
 class State:
     """Everything that reading a kernel changes."""
@@ -59,6 +72,12 @@ class State:
     """The size that no integer in a buffer exceeds."""
     loaded: dict[str, frozenset[str]] = field(default_factory=dict)
     """The tensors of which a buffer holds parts, or whose elements what it holds is computed from."""
+    places: dict[str, Places] = field(default_factory=dict)
+    """Vectors of integers that were loaded, each by a name of its own, which no buffer has."""
+    indices: dict[str, Expr] = field(default_factory=dict)
+    """What integers in a buffer are in terms of ``places``, as long as they are that."""
+    gathered: set[str] = field(default_factory=set)
+    """Tensors whose elements are loaded again where they are places."""
     fixed: set[str] = field(default_factory=set)
     """Buffers that no name may take for its own: an extension refers to them."""
 
@@ -100,15 +119,31 @@ class State:
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the body that is read now."""
         self.out.append(stmt)
+        made = self.resolved(stmt.value) if isinstance(stmt, Map) else None
+        gone = writes(stmt) or frozenset()  # an extension has statements of its own
+        self.indices = {name: value for name, value in self.indices.items() if name not in gone}
+        if isinstance(stmt, Map) and made is not None and made.dtype in ("int32", "int64"):
+            found = [item.buffer for item in loads(made)]
+            if found and all(name in self.places for name in found):
+                self.indices[stmt.dst] = made
         size = most(stmt.value, self.sizes) if isinstance(stmt, Map) else math.inf
         if self.zeros or self.sizes:
-            gone = writes(stmt)
             self.zeros = {tile: parts for tile, parts in self.zeros.items() if tile.buffer not in gone}
             self.sizes = {name: value for name, value in self.sizes.items() if name not in gone}
         if isinstance(stmt, Map):
             self.loaded[stmt.dst] = self.tensors(stmt.value)
         if isinstance(stmt, Map) and size < math.inf:
             self.sizes[stmt.dst] = size
+
+    def resolved(self, expr: Expr) -> Expr:
+        """With ``places`` for what tiles hold that are computed from them."""
+
+        def part(item: Expr) -> Expr | None:
+            if not isinstance(item, Load) or item.buffer not in self.indices:
+                return None
+            return substituted(self.indices[item.buffer], {f"@{n}": at for n, at in enumerate(item.index)})
+
+        return rebuilt(expr, part)
 
     def tensors(self, value: Expr) -> frozenset[str]:
         """The tensors whose elements an expression computes with, unless it converts them to integers, or compares them
@@ -125,11 +160,13 @@ class State:
     def body(self) -> Iterator[list[Stmt]]:
         """Statements go to a body of their own."""
         outer, self.out = self.out, []
+        known = self.indices
         self.forget()
         try:
             yield self.out
         finally:
             self.out = outer
+            self.indices = {name: value for name, value in known.items() if self.indices.get(name) is value}
             self.forget()
 
     def forget(self) -> None:
@@ -140,15 +177,16 @@ class State:
     def snapshot(self) -> tuple[object, ...]:
         """What :meth:`restore` goes back to."""
         frames = [Frame(dict(f.env), dict(f.own), set(f.pinned), f.source) for f in self.frames]
-        kept = dict(self.ranges.lets), set(self.used), set(self.ranges.unknown), set(self.fixed)
+        kept = dict(self.ranges.lets), set(self.used), set(self.ranges.unknown), set(self.fixed), self.indices
         return dict(self.buffers), frames, list(self.out), set(self.taken), list(self.beyond), *kept
 
     def restore(self, saved: tuple[object, ...]) -> None:
         """Forget everything that was read since the snapshot, which may be used once."""
         self.forget()
-        buffers, frames, out, taken, beyond, lets, used, unknown, fixed = saved
+        buffers, frames, out, taken, beyond, lets, used, unknown, fixed, indices = saved
         self.buffers, self.taken, self.used, self.beyond = buffers, taken, used, beyond  # type: ignore[assignment]
         self.ranges.lets, self.ranges.unknown, self.fixed = lets, unknown, fixed  # type: ignore[assignment]
+        self.indices = indices  # type: ignore[assignment]
         self.out[:] = out  # type: ignore[call-overload]
         for frame, kept in zip(self.frames, frames, strict=True):  # type: ignore[call-overload]
             frame.env, frame.own, frame.pinned = kept.env, kept.own, kept.pinned
@@ -300,6 +338,7 @@ class State:
                 own = self.allocate(name, shape, value.dtype)
             frame.own[name] = own
             frame.env[name] = self.write(own, value, order)
+        self.indices = {key: value for key, value in self.indices.items() if key != own}
         frame.pinned.add(name)
 
     def block_index(self, number: int) -> Sym:

@@ -169,7 +169,7 @@ class Instructions(OneType):
             with self.exact(element_types.is_integer(place.dtype)):
                 self.materialise(arg, tile, rest)
             source = tile.load
-        path = element_types.conversions(source.dtype, place.dtype, is_whole(arg))
+        path = self.conversion(source.dtype, place.dtype, is_whole(arg))
         if path is None:
             text = f"no instruction converts {source.dtype} to {place.dtype}"
             raise Blocked("TL154", self.stmt.node, text)
@@ -181,6 +181,17 @@ class Instructions(OneType):
             for line in step.text.format(dst=target, src=region, n=self.count()).splitlines():
                 self.line(line)
             region, before, own = target, step.dtype, True
+
+    def conversion(self, source: str, target: str, whole: bool) -> list[element_types.Step] | None:
+        """The steps that convert whatever types the file gives to names of types. Raises Blocked where these differ."""
+        sources, targets = self.reading.choices(source), self.reading.choices(target)
+        found = [element_types.conversions(one, other, whole) for one in sources for other in targets]
+        named = [path and [*path[:-1], replace(path[-1], dtype=target)] for path in found]
+        if any(path != named[0] for path in named):
+            name, types = (source, sources) if len(sources) > 1 else (target, targets)
+            text = f"`{name}` is {' or '.join(types)} here, which are converted in different ways"
+            raise Blocked("TL154", self.stmt.node, text)
+        return named[0]
 
     @contextmanager
     def exact(self, exactly: bool = True) -> Iterator[None]:

@@ -229,6 +229,12 @@ class Reading:
             return plain
         return element_types.perhaps_bfloat16(plain)
 
+    def choices(self, dtype: str) -> list[str]:
+        """The types that the file gives to the name of a type, if there are integers among them; else the type."""
+        given = self.types.get(element_types.text_of(dtype), frozenset()) if dtype else frozenset()
+        several = not element_types.is_known(dtype) and any(map(element_types.is_integer, given))
+        return sorted(filter(element_types.is_known, given)) if several else [dtype]
+
     def is_float(self, dtype: str) -> bool:
         """True for a type of floats, also for a parameter of the factory that the file gives no other types."""
         given = self.types.get(element_types.text_of(dtype), frozenset())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 import textwrap
 from functools import lru_cache
 
 import libcst as cst
 
+from tl2npu.dialects.gpu import OPERATORS
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Stmt, Store
 from tl2npu.kernel.simplified import loses_vector_form
+from tl2npu.passes.gpu.elementwise import functions
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import Put
 from tl2npu.passes.gpu.elementwise.halves import Halves
@@ -79,7 +82,10 @@ class Work:
         """Raises :class:`Blocked`."""
         shown = show(value)
         if value.kind == "unknown" and value.name:
-            raise Blocked("TL150", self.stmt.node, f"`{shown}` has no vector instruction")
+            name = value.name.rpartition(".")[2]
+            close = [] if name in OPERATORS else difflib.get_close_matches(name, functions.MATH, n=1, cutoff=0.75)
+            meant = f"; did you mean `{close[0]}`?" if close else ""
+            raise Blocked("TL150", self.stmt.node, f"`{shown}` has no vector instruction{meant}")
         if value.kind == "unknown" and isinstance(value.node, cst.Call):
             text = f"cannot tell from this file what function `{code(value.node.func)}` is"
             raise Blocked("TL903", self.stmt.node, text)

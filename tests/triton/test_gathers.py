@@ -1,0 +1,105 @@
+"""Rows at loaded places: token tables, embeddings, caches."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.triton.test_translation import HEAD, refusals
+from tl2npu.options import Options
+from tl2npu.triton.migrate import to_tilelang
+from tl2npu.verify.command import verify_files
+from tl2npu.verify.settings import Settings
+
+PLACES = "    at = tl.load(at_ptr + r, mask=r < n, other=0)\n"
+STORE = "    tl.store(y_ptr + r[:, None] * C + c[None, :], x, mask=(r < n)[:, None])\n"
+
+
+def gathered(body: str, kind: str = "torch.int32") -> str:
+    """21 places in 40 rows of 64 columns; ``w`` has a number for each of the rows."""
+    return (
+        f"{HEAD}@triton.jit\ndef k(x_ptr, w_ptr, at_ptr, y_ptr, n, C: tl.constexpr, B: tl.constexpr):\n"
+        f"    pid = tl.program_id(0)\n    r = pid * B + tl.arange(0, B)\n    c = tl.arange(0, C)\n{body}\n\n"
+        "def f(x, w, at):\n    rows, cols = x.shape\n    n = at.shape[0]\n"
+        "    y = torch.zeros(n, cols)\n    k[(triton.cdiv(n, 8),)](x, w, at, y, n, C=cols, B=8)\n    return y\n\n\n"
+        f"f(torch.randn(40, 64), torch.randn(40), torch.randint(0, 21, (21,), dtype={kind}))\n"
+    )
+
+
+ROWS = "    x = tl.load(x_ptr + at[:, None] * C + c[None, :], mask=(r < n)[:, None], other=0.0)\n"
+TEXTS = {
+    "rows": gathered(PLACES + ROWS + STORE),
+    "wide places": gathered(PLACES + ROWS + STORE, "torch.int64"),
+    "under a name": gathered(
+        PLACES + "    there = at[:, None] * C + c[None, :]\n"
+        "    x = tl.load(x_ptr + there, mask=(r < n)[:, None], other=0.0)\n" + STORE
+    ),
+    "no mask of its own": gathered(PLACES + "    x = tl.load(x_ptr + at[:, None] * C + c[None, :])\n" + STORE),
+    "minus one": gathered(
+        "    at = tl.load(at_ptr + r, mask=r < n, other=40) - 1\n    at = tl.maximum(at, 0)\n" + ROWS + STORE
+    ),
+    "by the place itself": gathered(
+        PLACES + "    near = (at >= 7) & (at < 31)\n"
+        "    x = tl.load(x_ptr + (at - 7)[:, None] * C + c[None, :], mask=near[:, None], other=-2.0)\n" + STORE
+    ),
+    "transposed": gathered(
+        PLACES + "    q = tl.load(x_ptr + (tl.arange(0, 16)[:, None]) * C + c[None, :])\n"
+        "    t = tl.load(x_ptr + at[None, :] * C + c[:, None], mask=(r < n)[None, :], other=0.0)\n"
+        "    s = tl.sum(tl.dot(q, t), axis=0)\n    x = c[None, :] * 0.0 + s[:, None]\n" + STORE
+    ),
+    "elements": gathered(
+        PLACES + "    w = tl.load(w_ptr + at, mask=r < n, other=1.0)\n    x = c[None, :] * 1.0 + w[:, None]\n" + STORE
+    ),
+    "in turns": gathered(
+        "    x = tl.zeros((B, C), dtype=tl.float32)\n    for t in range(0, n, B):\n        i = t + tl.arange(0, B)\n"
+        "        at = tl.load(at_ptr + i, mask=i < n, other=0)\n"
+        "        x += tl.load(x_ptr + at[:, None] * C + c[None, :], mask=(i < n)[:, None], other=0.0)\n" + STORE
+    ),
+    "scattered": gathered(
+        PLACES + "    tl.store(y_ptr + at[:, None] * C + c[None, :], c[None, :] * 1.0 + pid * 0, mask=(r < n)[:, None])\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("spelling", TEXTS)
+def test_rows_are_moved_one_by_one(spelling: str) -> None:
+    text = to_tilelang(TEXTS[spelling]).text
+    assert refusals(TEXTS[spelling]) == []
+    assert " = at_ptr[row" in text
+
+
+def test_the_text_of_a_gather() -> None:
+    assert (
+        "            for row in T.serial(B):\n"
+        "                if row + B * pid < n:\n"
+        "                    at_1 = at_ptr[row + B * pid]\n"
+        "                    T.copy(x_ptr[at_1, :], x[row, :])\n"
+    ) in to_tilelang(TEXTS["rows"]).text
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="no triton here")
+@pytest.mark.parametrize("spelling", TEXTS)
+def test_the_same_rows(spelling: str, tmp_path: Path) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(TEXTS[spelling], encoding="utf-8")
+    result = verify_files(file, None, Settings(), Options())
+    assert [kernel.status for kernel in result.kernels] == ["verified"]
+
+
+CARRIED = (
+    "    at = tl.load(at_ptr + tl.arange(0, B))\n    x = tl.zeros((B, C), dtype=tl.float32)\n"
+    "    for t in range(1, 3):\n        x += tl.load(x_ptr + at[:, None] * C + c[None, :])\n"
+    "        at = tl.load(at_ptr + t * B + tl.arange(0, B))\n"
+)
+CHANGED = PLACES + ROWS + "    tl.store(at_ptr + r, at * 0, mask=r < n)\n"
+ADDED = PLACES + "    tl.atomic_add(w_ptr + at, 1.0, mask=r < n)\n"
+COMPUTED = "    at = tl.load(w_ptr + r).to(tl.int32)\n" + ROWS
+STRIDED = PLACES + "    x = tl.load(x_ptr + at[:, None] * C + 2 * c[None, :] % C)\n"
+
+
+@pytest.mark.parametrize("body", [CARRIED, CHANGED, ADDED, COMPUTED, STRIDED])
+def test_places_that_are_not_there_any_more_are_refused(body: str) -> None:
+    """Those of the turn before, those that the kernel changes, sums, floats, and rows that are not consecutive."""
+    assert set(refusals(gathered(body + STORE))) & {"TL520", "TL523", "TL546"}

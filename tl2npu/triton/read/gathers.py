@@ -1,0 +1,223 @@
+"""Rows at loaded places: ``K + at[:, None] * stride + d[None, :]``, where ``at`` is a tile of integers that was loaded.
+
+Such a tile is read and written row by row, each at a place that is loaded again as one integer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, const, opaque, var
+from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, rebuilt, substituted
+from tl2npu.tile.ir import For, If, Let, Map, Move, Region, Stmt, statements
+from tl2npu.triton.read import choices
+from tl2npu.triton.read.build import broadcast, cast, operation
+from tl2npu.triton.read.masks import conjuncts
+from tl2npu.triton.read.state import Places, State
+from tl2npu.triton.read.values import Pointer, Shape, Tile
+from tl2npu.triton.read.views import Placed, names
+
+ELEMENT = "element"
+"""An element of a tile of places: the tile's name, and the place along its axis."""
+
+Place = Callable[[Pointer, Tile | None], Placed]
+
+
+def place_of(state: State, tile: Tile) -> Sym | None:
+    """The integers of a tile, some of which are loaded, as one integer of the element's place; None for others."""
+
+    def element(load: Load) -> Sym | None:
+        if load.buffer in state.places and len(load.index) == 1:
+            return opaque(ELEMENT, var(load.buffer), load.index[0])
+        return None
+
+    return choices.integer(_loaded(state, state.resolved(tile.expr)), element)
+
+
+def _loaded(state: State, expr: Expr) -> Expr:
+    """With loaded places alone for ``select(mask, places, other)``: they have that mask and what they are elsewhere."""
+    if not isinstance(expr, Call):
+        return expr
+    expr = replace(expr, args=tuple(_loaded(state, arg) for arg in expr.args))
+    if expr.op != "select":
+        return expr
+    test, one, other = expr.args
+    if not isinstance(one, Load) or one.buffer not in state.places:
+        return expr
+    found = state.places[one.buffer]
+    masks = [substituted(condition, {"@0": one.index[0]}) for condition in found.conditions]
+    return one if test in masks and other == found.other else expr
+
+
+def remember(state: State, buffer: str, found: Places) -> None:
+    """A vector of integers was loaded."""
+    name = f"?{len(state.places)}"
+    state.places[name] = found
+    state.indices[buffer] = Load(name, (axis(0),), "int32")
+
+
+def atoms(pointer: Pointer) -> list[Opaque]:
+    """The elements of tiles of places in an address."""
+    found = (atom for atom in pointer.offset.atoms() if isinstance(atom, Opaque) and atom.head == ELEMENT)
+    return list(dict.fromkeys(found))
+
+
+def axes(state: State, pointer: Pointer) -> tuple[int, ...]:
+    """The axes of a tile as its rows are stored: that of the loaded places first. Raises ``Refused``."""
+    found = {axis_of(name) for atom in atoms(pointer) for name in atom.args[1].names}
+    [number] = found if len(found) == 1 else [None]
+    if number is None or len(pointer.shape) > 2:
+        raise state.refuse("TL523", "each element is at an address that is loaded")
+    return (number, *(n for n in range(len(pointer.shape)) if n != number))
+
+
+@dataclass
+class _Rows:
+    """A tile that is read or written row by row along the axis ``number``; ``row``: which one."""
+
+    state: State
+    pointer: Pointer
+    mask: Tile | None
+    number: int
+    row: Sym
+
+    def loop(self, body: Callable[[Placed], Sequence[Stmt]], place: Place) -> tuple[For, Placed, list[Expr]]:
+        """The loop over the rows, where one of them lies, and the conditions on elements of a row."""
+        state = self.state
+        state.ranges.last[str(self.row)] = self.pointer.shape[self.number] - 1
+        with state.body():
+            pointer, mask, known = self.at_row()
+            conditions = list(conjuncts(mask.expr)) if mask is not None else []
+            by_row = [c for c in conditions if not any(axis_of(name) is not None for name in names(c))]
+            by_element = [c for c in conditions if c not in by_row]
+            placed = place(pointer, Tile(pointer.shape, _all(by_element)) if by_element else None)
+            if placed.order != axes(state, self.pointer)[1:]:
+                raise state.refuse("TL523", "elements of a row at a loaded place are not consecutive")
+            rest = [*placed.rest, *placed.edge]
+            moving = {str(self.row), *known} & {name for c in rest for name in names(c)}
+            if moving or any(True for c in conditions for _ in loads(c)):
+                raise state.refuse("TL523", "a mask depends on loaded places and on the element")
+            done = self.first(known, by_row, list(body(placed)))
+        del state.ranges.last[str(self.row)]
+        loop = For(str(self.row), self.pointer.shape[self.number], tuple(done), 0, state.origin)
+        return loop, placed, rest
+
+    def at_row(self) -> tuple[Pointer, Tile | None, dict[str, Places]]:
+        """The pointer and the mask at one row, whose places have names from here on."""
+        state, known = self.state, dict[str, Places]()
+        here = {f"@{self.number}": self.row}
+        named: dict[Atom, Sym] = {}
+        by_tile: dict[str, Sym] = {}
+        for atom in atoms(self.pointer):
+            tile = str(atom.args[0])
+            if tile in by_tile:
+                raise state.refuse("TL523", "an address has several elements of one tile of places")
+            name = state.fresh("at")
+            known[name] = state.places[tile]
+            named[atom] = by_tile[tile] = var(name)
+            state.ranges.unknown.add(name)
+        offset = _replaced(self.pointer.offset, named).substitute(here)
+
+        def part(item: Expr) -> Expr | None:
+            return Index(by_tile[item.buffer]) if isinstance(item, Load) and item.buffer in by_tile else None
+
+        mask = self.mask
+        if mask is not None:
+            expr = substituted(rebuilt(state.resolved(mask.expr), part), here)
+            mask = Tile(self._one_row(mask.shape), expr)
+        return Pointer(self.pointer.param, offset, self._one_row(self.pointer.shape)), mask, known
+
+    def _one_row(self, shape: Shape) -> Shape:
+        return tuple(const(1) if n == self.number else extent for n, extent in enumerate(shape))
+
+    def first(self, known: dict[str, Places], by_row: Sequence[Expr], inner: list[Stmt]) -> list[Stmt]:
+        """What is done for a row behind the loads of its places: under their masks, and with what masks give else."""
+        origin, here = self.state.origin, {"@0": self.row}
+        masks = {c: None for found in known.values() for c in (substituted(c, here) for c in found.conditions)}
+        implied = set(masks) <= set(by_row)  # a row whose place is not loaded is left out
+        if left := [c for c in by_row if c not in masks]:
+            inner = [If(_all(left), tuple(inner), (), origin)]
+        if masks and not implied and len(known) > 1:
+            raise self.state.refuse("TL523", "several loaded places under masks of their own")
+        made, fallback = inner, inner
+        for name, found in reversed(known.items()):
+            start = tuple(s + self.row if n == found.axis else s for n, s in enumerate(found.start))
+            made = [Let(name, Load(found.param, start, found.dtype), origin), *made]
+            fallback = [Let(name, found.other, origin), *fallback]
+            self.state.gathered.add(found.param)
+        if masks:
+            made = [If(_all(list(masks)), tuple(made), () if implied else tuple(fallback), origin)]
+        return made
+
+
+def _all(conditions: Sequence[Expr]) -> Expr:
+    found = conditions[0]
+    for more in conditions[1:]:
+        found = Call("and", (found, more), "bool")
+    return found
+
+
+def _replaced(value: Sym, named: dict[Atom, Sym]) -> Sym:
+    """With names for elements, wherever they stand."""
+
+    def new(atom: Atom) -> Sym:
+        if atom in named:
+            return named[atom]
+        match atom:
+            case Div():
+                return _replaced(atom.num, named) // _replaced(atom.den, named)
+            case Mod():
+                return _replaced(atom.num, named) % _replaced(atom.den, named)
+            case Opaque() if atom.args:
+                return opaque(atom.head, *(_replaced(arg, named) for arg in atom.args))
+        return Sym.of({(atom,): 1})
+
+    total = const(0)
+    for mono, coef in value.terms:
+        term = const(coef)
+        for atom in mono:
+            term = term * new(atom)
+        total = total + term
+    return total
+
+
+def load(state: State, pointer: Pointer, mask: Tile | None, other: object, place: Place, buffer: str) -> Tile:
+    """The value of a load of rows at loaded places; ``buffer``: the tile that they go to, rows first."""
+    order, dtype, row = axes(state, pointer), state.spec.tensors[pointer.param].held, var(state.fresh("row"))
+    region = _row(buffer, pointer, order, row)
+    beyond = cast(operation("add", [0 if other is None else other, 0], state.line), dtype)
+    rows = _Rows(state, pointer, mask, order[0], row)
+    loop, placed, rest = rows.loop(lambda placed: [Move(placed.region, region, state.origin)], place)
+    if any(isinstance(stmt, If) for stmt in statements(loop.body)):
+        state.emit(Map(buffer, beyond.expr, state.origin))
+    state.emit(loop)
+    value = Tile(pointer.shape, Load(buffer, tuple(axis(n) for n in order), dtype))
+    zero = isinstance(beyond.expr, Const) and beyond.expr.value == 0
+    for condition in rest if not zero else [c for c in rest if c not in placed.edge]:
+        value = operation("select", [Tile(pointer.shape, condition), value, beyond], state.line)
+    return value
+
+
+def store(state: State, pointer: Pointer, mask: Tile | None, place: Place, source: str) -> None:
+    """A store of rows, which ``source`` holds, to loaded places."""
+    order, row = axes(state, pointer), var(state.fresh("row"))
+    region = _row(source, pointer, order, row)
+    rows = _Rows(state, pointer, mask, order[0], row)
+    loop, placed, rest = rows.loop(lambda placed: [Move(region, placed.region, state.origin)], place)
+    if any(condition not in placed.edge for condition in rest):
+        raise state.refuse("TL522", "the store's mask does not end where the tensor ends")
+    state.emit(loop)
+
+
+def _row(buffer: str, pointer: Pointer, order: tuple[int, ...], row: Sym) -> Region:
+    inner = tuple(pointer.shape[n] for n in order[1:])
+    return Region(buffer, (row, *(const(0) for _ in inner)), (None, *inner))
+
+
+def rows_first(state: State, pointer: Pointer, value: Tile) -> Tile:
+    """A tile with the axis of its loaded places first, as its rows are stored."""
+    order = axes(state, pointer)
+    turned = {f"@{n}": axis(at) for at, n in enumerate(order)}
+    shape = tuple(pointer.shape[n] for n in order)
+    return Tile(shape, substituted(broadcast(value, pointer.shape).expr, turned))
