@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.dialects.page_of_ascend import signature
 from tests.each import each
 from tl2npu.dialects.ascend import ALIASES, OPERATORS, SECTIONS, lookup
-from tl2npu.dialects.ascend.document import signature
 from tl2npu.dialects.catalogue import DEVELOPER, EXPERT, Core, Kind, Operator, Role
 
 # Read off tile-ai/tilelang-ascend 95acbd7f, file by file, as a person reads a signature and its body:

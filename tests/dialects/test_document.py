@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.dialects.page_of_ascend import argument, page
 from tl2npu.dialects.ascend import OPERATORS
-from tl2npu.dialects.ascend.document import argument, page
 from tl2npu.dialects.catalogue import Param, Role
 
 PAGE = Path(__file__).parents[2] / "docs" / "dialect-ascend.md"
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tl2npu.dialects.ascend.document"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.dialects.page_of_ascend"
 
 
 def test_page_names_every_operator() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.dialects.page_of_ascend import signature
+from tests.dialects.page_of_npuir import page
 from tests.each import each
-from tl2npu.dialects.ascend.document import signature
 from tl2npu.dialects.catalogue import DEVELOPER, Kind, Role
 from tl2npu.dialects.npuir import FILES, OPERATORS, SHORT, lookup
-from tl2npu.dialects.npuir.document import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "dialect-npuir.md"
 
@@ -147,5 +147,5 @@ def test_sources_in_front_of_the_last_argument() -> None:
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tl2npu.dialects.npuir.document"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.dialects.page_of_npuir"
     assert [name for name in OPERATORS if f"`{name}`" not in page()] == []

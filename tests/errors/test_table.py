@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.each import each
+from tests.errors.page import page
 from tl2npu.codes import CODES as RULES
 from tl2npu.errors.aicore import BITS, BITS_A5
 from tl2npu.errors.entry import KINDS, Entry, Template
 from tl2npu.errors.log import explain
-from tl2npu.errors.page import page
 from tl2npu.errors.search import search
 from tl2npu.errors.table import BY_KEY, CODES, ENTRIES
 
@@ -108,6 +108,6 @@ def test_a_search_shows_a_few() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    """``python -m tl2npu.errors.page > docs/errors.md``."""
+    """``python -m tests.errors.page > docs/errors.md``."""
     written = (Path(__file__).resolve().parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
     assert written == page()

@@ -16,6 +16,7 @@ import pytest
 from tests.backends.support import Machine
 from tests.in_process import children_in_copies
 from tests.late_products import late_products
+from tests.rules.examples import Example, examples
 from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
 from tl2npu.codes import CODES
@@ -23,7 +24,7 @@ from tl2npu.languages import check_source, migrate_source
 from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Backend, Options
 from tl2npu.results import FileResult
-from tl2npu.rules import Example, Rule, load_rules
+from tl2npu.rules import Rule, load_rules
 from tl2npu.verify.migration import migrate_verified
 from tl2npu.verify.settings import Settings
 
@@ -69,7 +70,7 @@ WITHOUT_EDIT = {
 }
 # Pages whose help names an option: with it.
 BY_OPTION = {"TL332": Options(keep_expert=True)}
-EXAMPLES = [(page, example) for page in load_rules().values() for example in page.examples]
+EXAMPLES = [(page, example) for page in load_rules().values() for example in examples(page)]
 
 
 def of_kind(kind: str, groups: Collection[str] = ()) -> pytest.MarkDecorator:
@@ -210,7 +211,7 @@ def test_accepted_triton_kernels_are_migrated(page: Rule, example: Example) -> N
 @of_kind("mended")
 def test_the_edit_that_the_help_asks_for_ends_the_finding(page: Rule, example: Example) -> None:
     """No error is left, no warning that was not there before, and the kernel is migrated where it was to be."""
-    refused = [other for other in page.examples if other.kind == "refused" and other.line < example.line][-1]
+    refused = [other for other in examples(page) if other.kind == "refused" and other.line < example.line][-1]
     before = {finding.code for finding in run(page, refused).diagnostics if finding.severity != "error"}
     result = run(page, example)
     assert result.error is None
@@ -233,10 +234,10 @@ def test_every_help_is_followed() -> None:
     for page in load_rules().values():
         if page.safety != "display-only" or page.group in WITHOUT_EDIT:
             continue
-        kinds = {example.kind for example in page.examples}
+        kinds = {example.kind for example in examples(page)}
         triton = page.group in TRITON and "accepted" in kinds
-        refused = [functions(example.text) for example in page.examples if example.kind == "refused"]
-        accepted = [example for example in page.examples if example.kind == "accepted"]
+        refused = [functions(example.text) for example in examples(page) if example.kind == "refused"]
+        accepted = [example for example in examples(page) if example.kind == "accepted"]
         same = [example for example in accepted if holds(functions(example.text), refused) and clean(page, example)]
         if not ("mended" in kinds or triton or same or page.code in BY_OPTION):
             left.add(page.code)
@@ -251,7 +252,7 @@ def holds(found: list[str], of_refused: list[list[str]]) -> bool:
 @pytest.mark.parametrize("code", BY_OPTION)
 def test_the_option_that_the_help_names_ends_the_finding(code: str) -> None:
     page = load_rules()[code]
-    (refused,) = (example for example in page.examples if example.kind == "refused")
+    (refused,) = (example for example in examples(page) if example.kind == "refused")
     result = migrate_text(refused.text, "k.py", BY_OPTION[code])
     assert code not in {finding.code for finding in result.diagnostics}
     assert "--keep-expert" in CODES[code].remedy

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.each import each
+from tests.rules.examples import examples, examples_in, index_page
 from tl2npu.codes import CODES, ROWS
 from tl2npu.rules import (
     GROUPS,
     Rule,
     RuleError,
-    index_page,
     load_rules,
     parse_page,
     rule,
@@ -63,7 +63,7 @@ def test_nothing_private_is_named(page: Rule) -> None:
 @every_rule
 def test_kind_of_example_fits(page: Rule) -> None:
     """What rewrites shows an edit, what only reports shows a kernel on which it reports."""
-    kinds = {example.kind for example in page.examples}
+    kinds = {example.kind for example in examples(page)}
     if page.safety == "display-only":
         assert "refused" in kinds
         assert "edit" not in kinds
@@ -74,7 +74,7 @@ def test_kind_of_example_fits(page: Rule) -> None:
 
 @every_rule
 def test_refused_examples_expect_this_code(page: Rule) -> None:
-    for example in page.examples:
+    for example in examples(page):
         if example.kind == "refused":
             assert page.code in {code for _, code in example.expected}
             assert {code for _, code in example.expected} <= set(CODES)
@@ -82,7 +82,7 @@ def test_refused_examples_expect_this_code(page: Rule) -> None:
 
 @every_rule
 def test_edits_change_something(page: Rule) -> None:
-    assert all(example.text != example.after for example in page.examples)
+    assert all(example.text != example.after for example in examples(page))
 
 
 @every_rule
@@ -95,7 +95,7 @@ def test_limits_name_their_evidence(page: Rule) -> None:
 def test_examples_are_python(page: Rule) -> None:
     if page.code == "TL901":
         return
-    for example in page.examples:
+    for example in examples(page):
         ast.parse(example.text)
         ast.parse(example.after or "")
 
@@ -151,7 +151,7 @@ def test_table_is_sorted_and_unique() -> None:
 
 
 def test_index_is_current() -> None:
-    """Run ``python -m tl2npu.rules > docs/rules.md`` if this fails."""
+    """Run ``python -m tests.rules.examples > docs/rules.md`` if this fails."""
     stored = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
     assert stored == index_page(RULES)
 
@@ -212,15 +212,16 @@ Safe.
 def test_a_page_is_read() -> None:
     page = parse_page(PAGE, Path("x.md"))
     assert (page.code, page.summary) == ("TL999", "Replaces a thing.")
-    assert [(e.kind, e.text, e.after) for e in page.examples] == [("edit", "a = 1  ## Why\n", "a = 2\n")]
+    found = examples_in(PAGE, Path("x.md"))
+    assert [(e.kind, e.text, e.after) for e in found] == [("edit", "a = 1  ## Why\n", "a = 2\n")]
     assert page.sections["Fix safety"] == "Safe."
-    assert PAGE.splitlines()[page.examples[0].line - 1] == "```python before"
+    assert PAGE.splitlines()[found[0].line - 1] == "```python before"
 
 
 def test_expected_lines_are_read() -> None:
     body = "```python refused\nf()\ng()  # expect: TL801 TL802\n```"
     text = PAGE.replace("Because.", body)
-    example = parse_page(text, Path("x.md")).examples[0]
+    example = examples_in(text, Path("x.md"))[0]
     assert (example.kind, example.expected) == ("refused", ((2, "TL801"), (2, "TL802")))
 
 
@@ -237,8 +238,8 @@ MENDED = "```python refused\nf()\nh()\ng()  # expect: TL801\nh()\n```\n\n```diff
     ],
 )
 def test_an_edit_is_applied(edit: str, text: str) -> None:
-    page = parse_page(PAGE.replace("Because.", MENDED.format(edit)), Path("x.md"))
-    assert [example.text for example in page.examples if example.kind == "mended"] == [text]
+    found = examples_in(PAGE.replace("Because.", MENDED.format(edit)), Path("x.md"))
+    assert [example.text for example in found if example.kind == "mended"] == [text]
 
 
 @pytest.mark.parametrize(
@@ -269,5 +270,7 @@ def test_an_edit_is_applied(edit: str, text: str) -> None:
 )
 def test_malformed_pages_are_errors(old: str, new: str, message: str) -> None:
     assert old in PAGE
-    with pytest.raises(RuleError, match=re.escape(message)):
-        parse_page(PAGE.replace(old, new, 1), Path("x.md"))
+    text, path = PAGE.replace(old, new, 1), Path("x.md")
+    with pytest.raises(RuleError, match=re.escape(message)):  # noqa: PT012  (either says it)
+        parse_page(text, path)
+        examples_in(text, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rules.examples import examples
 from tl2npu.languages import check_source
 from tl2npu.options import Options
 from tl2npu.rules import load_rules
@@ -209,12 +210,12 @@ def rows(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("code", ["TL561", "TL562"])
 def test_events_between_the_cores_of_a5(code: str) -> None:
     """What the page of each rule shows is said without a migration; other reasons why a kernel stays are not faults."""
-    for example in load_rules()[code].examples:
+    for example in examples(load_rules()[code]):
         said = check_source(example.text, "k.py", Options(device="A5")).diagnostics
         found = {(item.line, item.code) for item in said}
         assert {(line, code) for line, _ in example.expected} <= found
         assert example.kind != "accepted" or code not in {item for _, item in found}
-    for example in load_rules()["TL565"].examples:
+    for example in examples(load_rules()["TL565"]):
         assert "TL565" not in codes(example.text, "A5", without=())
 
 

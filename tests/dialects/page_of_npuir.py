@@ -1,13 +1,13 @@
 """The catalogue as a page for readers: ``docs/dialect-npuir.md``.
 
-``python -m tl2npu.dialects.npuir.document`` prints the page; a test holds it up to date.
+``python -m tests.dialects.page_of_npuir`` prints the page; a test holds it up to date.
 """
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from tl2npu.dialects.ascend.document import signature
+from tests.dialects.page_of_ascend import signature
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.dialects.npuir import FILES, SHORT, inherited
 
@@ -15,7 +15,7 @@ _HEAD = """\
 # The npuir dialect: operators
 
 Every name in `tilelang.language` of tile-ai/tilelang-ascend, branch npuir (bd7c60c3), as the catalogue in
-`tl2npu/dialects/npuir/` has it. This page is generated: `python -m tl2npu.dialects.npuir.document`.
+`tl2npu/dialects/npuir/` has it. This page is generated: `python -m tests.dialects.page_of_npuir`.
 
 - **Arguments**: `name` is an expression, a size or a constant; `<name` is read, `>name` written, `>>name` both, the
   old value going into the new one; a `?` after a read operand means that a single value may stand there too. Behind a

@@ -1,6 +1,6 @@
 """The catalogue as a page for readers: ``docs/dialect-ascend.md``.
 
-``python -m tl2npu.dialects.ascend.document`` prints the page; a test holds it up to date.
+``python -m tests.dialects.page_of_ascend`` prints the page; a test holds it up to date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HEAD = """\
 # The Ascend dialect: operators
 
 Every name in `tilelang.language` of tile-ai/tilelang-ascend (branch ascendc_pto, 95acbd7f), as the catalogue in
-`tl2npu/dialects/ascend/` has it. This page is generated: `python -m tl2npu.dialects.ascend.document`.
+`tl2npu/dialects/ascend/` has it. This page is generated: `python -m tests.dialects.page_of_ascend`.
 
 - **Arguments**: `name` is an expression, a size or a constant; `<name` is read, `>name` written, `>>name` both, the
   old value going into the new one; a `?` after a read operand means that a scalar may stand there too. Behind a bare

@@ -1,4 +1,4 @@
-"""``python -m tl2npu.errors.page > docs/errors.md``: all rows as a page, for readers and for search engines."""
+"""``python -m tests.errors.page > docs/errors.md``: all rows as a page, for readers and for search engines."""
 
 from __future__ import annotations
 
