@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from tests.checks.support import ONE, PLAIN, source
+from tests.checks.support import ONE, PLAIN, SPLIT, source
 from tl2npu.checking import check_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic
@@ -78,6 +78,14 @@ ADD = "T.tile.add(y, x, 1.0)"
 )
 def test_a_tile_whose_end_nothing_writes(body: str, expected: list[str]) -> None:
     assert [code for code in codes(body, args="n=16") if code == "TL776"] == expected
+
+
+def test_rows_of_a_split_tile_are_halves() -> None:
+    """With ``threads=2`` the first half of a tile is all that a vector core has."""
+    body = TILES + "\f" + PART + ADD + "\nT.copy(y, Y[cid * 32, 0])"
+    for launch, expected in ((ONE, True), (SPLIT, False)):
+        found = check_text(source(body, launch=launch, params=PARAMS), "kernel.py", Options()).diagnostics
+        assert any(item.code == "TL776" for item in found) == expected
 
 
 SAME = "T.copy(y, Y[cid * 32, 0])"

@@ -39,7 +39,8 @@ OLD_VALUE = "n = 1\nif mode == 1:\n    n = 2\nfor _ in T.serial(n):\n    T.tile.
         ("for i in T.serial(2):\n    for i in T.serial(3):\n        pass\n    T.tile.mul(a, a, i)\n", "", ""),
         ("i = 2\nfor i in T.serial(3):\n    T.tile.mul(a, a, 2.0)\nT.tile.mul(a, a, i)\n", "", "warning"),
         # the block's index, anew from itself in each turn
-        ("for i in T.serial(2):\n    cid = i * 8 + cid\n    T.tile.mul(a, a, cid)\n", "", "warning"),
+        ("for i in T.serial(2):\n    cid = i * 8 + cid\n    T.tile.mul(a, a, cid)\n", "", ""),  # tile i of the block
+        ("for i in T.serial(2):\n    cid = cid + 8\n    T.tile.mul(a, a, cid)\n", "", "warning"),
         ("n = 0\nfor i in T.serial(2):\n    n = n + 1\n    T.tile.mul(a, a, n)\n", "", "error"),
         ("if cid > 3:\n    cid = cid - 3\nT.tile.mul(a, a, cid)\n", "", "error"),
     ],

@@ -95,8 +95,9 @@ CHECKS: tuple[Check, ...] = (
 )
 """Every family; the order does not matter."""
 
-AS_IT_STANDS: tuple[Check, ...] = (doubled.check, flags.check, unwritten.check, both_store.check, flags.check_places)
-"""Of kernels that somebody wrote, and no migration has to mend."""
+AS_IT_STANDS: tuple[Check, ...] = (doubled.check, flags.check)
+BY_HAND: tuple[Check, ...] = (*AS_IT_STANDS, unwritten.check, both_store.check, flags.check_places)
+"""Of kernels that somebody wrote, and no migration has to mend; the first also of those for AscendNPU IR."""
 
 ROW_SPLIT_CHECKS: tuple[Check, ...] = (rows.check, row_ops.check, outside.check)
 """Whether ``threads=2`` splits the rows of every tile as the kernel needs it."""
@@ -110,9 +111,11 @@ def check_kernel(subject: Subject) -> list[Finding]:
     """
     if subject.kernel.launch is None:
         return []
-    if subject.kernel.dialect == "npuir" or subject.options.target == "npuir":
-        return _findings(subject, npuir.CHECKS)
-    return _findings(subject, CHECKS)
+    return _findings(subject, npuir.CHECKS if _is_npuir(subject) else CHECKS)
+
+
+def _is_npuir(subject: Subject) -> bool:
+    return subject.kernel.dialect == "npuir" or subject.options.target == "npuir"
 
 
 def check_families(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
@@ -128,7 +131,7 @@ def check_as_it_stands(subject: Subject) -> list[Finding]:
     """
     launch = subject.kernel.launch
     if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
-        found = [*check_kernel(subject), *_findings(subject, AS_IT_STANDS)]
+        found = [*check_kernel(subject), *_findings(subject, AS_IT_STANDS if _is_npuir(subject) else BY_HAND)]
         return [replace(f, severity=f.as_it_stands) if f.as_it_stands is not None else f for f in found]
     text = "this is a GPU kernel: `is_npu=True` is missing (try `tl2npu migrate`)"
     return [Finding("TL815", launch.call, text)]
