@@ -22,7 +22,8 @@ from tl2npu.results import Severity
 
 def check(subject: Subject) -> Iterator[Finding]:
     """One finding for each load that ends with its tensor in a known call; columns stop a kernel, and so do rows that
-    come into a result; others are told. Of sizes that nobody knows: where more rows are stored than the tensor has.
+    come into a result; others are told. Of sizes that nobody knows: where more rows are stored than the tensor has; what
+    is summed is told.
     """
     if subject.target == "pto":
         return
@@ -50,8 +51,10 @@ def _rest(sampler: Sampler, move: Move) -> Finding | None:
             if where is not None:
                 used = axis == last or further or _are_used(sampler, move, axis, known)
                 return _finding(move, where, None if used else "warning")
-        if further or _is_mixed(sampler, move, axis):
+        if further:
             return _finding(move, "", None)
+        if (flow := _flow(sampler, move, axis)) is not None and flow.mixed:
+            return _finding(move, "", "warning")  # of sizes that nobody knows, and that may be multiples of the tile
     return None
 
 
