@@ -17,20 +17,10 @@ import numpy as np
 from tl2npu.evaluate.launch import Launch
 from tl2npu.evaluate.machine import Machine
 from tl2npu.evaluate.values import Cell, Frame, Tile
-from tl2npu.evaluate.verdict import is_close
+from tl2npu.evaluate.verdict import Parting, is_close
 from tl2npu.source.tree import mentioned, names_in
 
 Numbers = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class Parting:
-    """``name`` is the tile, ``old`` the statement of the old kernel behind which its value is lost, ``new`` the one of
-    the new kernel that stores another; None where the new kernel stores nothing there."""
-
-    name: str
-    old: cst.CSTNode
-    new: cst.CSTNode | None
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import libcst as cst
 import numpy as np
 
 from tl2npu.evaluate.values import Tile
 
-if TYPE_CHECKING:
-    from tl2npu.evaluate.parting import Parting
-
 TOLERANCE = 1e-6
 """Of the magnitude: what other digits of log2(e) and formulas of functions make of ideal floats."""
+
+
+@dataclass(frozen=True)
+class Parting:
+    """``name`` is the tile, ``old`` the statement of the old kernel behind which its value is lost, ``new`` the one of
+    the new kernel that stores another; None where the new kernel stores nothing there."""
+
+    name: str
+    old: cst.CSTNode
+    new: cst.CSTNode | None
 
 
 @dataclass(frozen=True)
