@@ -248,3 +248,39 @@ def test_exponentials_that_overflow_in_the_old_kernel_are_drawn_smaller() -> Non
     old = ADD.replace("x[i, j] * 2.0 + 1.0", text)
     assert outcome(gpu(old), npu(NEW.replace("x[i, j] * 2.0 + 1.0", text))).equal
     assert outcome(gpu(old), npu(NEW.replace("x[i, j] * 2.0 + 1.0", "x[i, j] * 2.0"))).equal is False
+
+
+@pytest.mark.parametrize("extents", ["T.Parallel(16, N + 1)", "T.Parallel(17, N)"])
+def test_an_element_behind_the_end_of_a_tile(extents: str) -> None:
+    """A GPU guards it, an NPU stores it somewhere else."""
+    found = outcome(gpu(ADD), npu(NEW.replace("T.Parallel(16, N)", extents), 1))
+    assert (found.equal, found.why) == (False, "an element outside of `x` is stored")
+    guarded = "if i < 16 and j < N:\n        x[i, j] = x[i, j] * 2.0 + 1.0"
+    new = NEW.replace("T.Parallel(16, N)", extents).replace("x[i, j] = x[i, j] * 2.0 + 1.0", guarded)
+    assert outcome(gpu(ADD), npu(new, 1)).equal
+    assert outcome(gpu(ADD.replace("T.Parallel(16, N)", extents)), npu(NEW)).equal
+
+
+def test_counts_have_a_part_of_a_tile() -> None:
+    """Rows behind the count of a group stay as they were."""
+    tensors = 'X: T.Tensor((M, N), "float32"), sizes: T.Tensor((M // 16,), "int32"), Y: T.Tensor((M, N), "float32")'
+    body = """
+    x = T.alloc_fragment((16, N), "float32")
+    T.copy(X[b * 16, 0], x)
+    for i, j in T.Parallel(16, N):
+        if i < sizes[b]:
+            Y[b * 16 + i, j] = x[i, j]
+    """
+    new = body.replace("fragment", "shared")
+    assert outcome(gpu(body, tensors=tensors), npu(new, 1, tensors=tensors)).equal
+    wrong = new.replace("if i < sizes[b]", "if i >= 0")
+    assert outcome(gpu(body, tensors=tensors), npu(wrong, 1, tensors=tensors)).equal is False
+
+
+def test_what_cancels_is_taken_by_its_row() -> None:
+    """Rows of large numbers hide no fault of a row of small ones."""
+    big = "x[i, j] * T.exp(T.cast(i, 'float32') * 5.0)"
+    old = ADD.replace("x[i, j] * 2.0 + 1.0", f"{big} + 1.0")
+    new = NEW.replace("x[i, j] * 2.0 + 1.0", f"{big} + {{}}")
+    assert outcome(gpu(old), npu(new.format("1.0"), 1)).equal
+    assert outcome(gpu(old), npu(new.format("T.if_then_else(i == 0, 1.5, 1.0)"), 1)).equal is False

@@ -10,6 +10,8 @@ from tests.evaluate.support import gpu, npu, outcome, subjects
 from tl2npu.evaluate import sizes
 from tl2npu.evaluate.compare import _some
 from tl2npu.evaluate.fitting import fitted
+from tl2npu.evaluate.launch import Launch
+from tl2npu.evaluate.sizes import Sizes
 
 ADD = """
 x = T.alloc_fragment((rows, N), "float32")
@@ -103,3 +105,16 @@ def test_an_input_that_only_the_new_kernel_stores() -> None:
     found = outcome(gpu(ADD.replace("rows", "16")), new)
     assert found.equal is False
     assert found.why.startswith("`X[0, 0]`")
+
+
+def test_long_blocks_are_fewer() -> None:
+    """Three blocks at the ends of the grid in place of six, where one takes many statements."""
+    loop = "for k in T.serial(40):\n    for i, j in T.Parallel(rows, N):\n        x[i, j] = x[i, j] * 1.5\nT.copy(x, Y["
+    old, new = (with_rows(text) for text in (gpu(ADD, **ROWS), gpu(ADD.replace("T.copy(x, Y[", loop), **ROWS)))
+    done = []
+    for text in (old, new):
+        (subject,) = subjects(text)
+        launch = Launch(subject, Sizes({"M": 640, "N": 8, "rows": 16}, {}, False), {}, 1)
+        launch.run(_some(launch.grid)[0], enough=20_000)
+        done.append(list(launch.done))
+    assert done == [[0, 20, 39, 19], [0, 20, 39]]

@@ -17,10 +17,10 @@ from tl2npu.evaluate.expressions import TOO_MANY
 from tl2npu.evaluate.host import Unfit
 from tl2npu.evaluate.launch import WORK, Launch
 from tl2npu.evaluate.machine import LEAST_BLOCKS
-from tl2npu.evaluate.parting import Parting, parting
+from tl2npu.evaluate.parting import parting
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import Fault, NotChecked
-from tl2npu.evaluate.verdict import Outcome, verdict
+from tl2npu.evaluate.verdict import Outcome, Parting, verdict
 from tl2npu.kernel.model import Memory
 
 _SOME = 16

@@ -15,6 +15,7 @@ from tl2npu.evaluate.values import Array, Fault, NotChecked, Tile, whole_number
 Shape = tuple[int, ...]
 COMBINED: Mapping[str, np.ufunc] = {"+": np.add, "max": np.maximum, "min": np.minimum}
 """What atomics do."""
+_BEHIND = "an element outside of `{}` is stored"
 
 
 def load(tile: Tile, index: Sequence[Array], zeros: bool) -> Array:
@@ -90,11 +91,19 @@ def _integers(tile: Tile, item: Array) -> np.ndarray[Any, Any]:
     return found
 
 
-def store(tile: Tile, index: Sequence[Array], value: Array, lanes: Shape, mask: Array | None, how: str = "") -> None:
+def store(
+    tile: Tile,
+    index: Sequence[Array],
+    value: Array,
+    lanes: Shape,
+    mask: Array | None,
+    how: str = "",
+    drops: bool = True,
+) -> None:
     """Store the values of all lanes that ``mask`` takes; ``how``: ``+``, ``max``, ``min`` for atomics.
 
-    What lies outside of the tile is dropped. Raises :class:`NotChecked` where lanes store different values in one
-    place.
+    What lies outside of the tile is dropped, as GPU TileLang guards it, or is a fault. Raises :class:`NotChecked`
+    where lanes store different values in one place.
     """
     if len(index) != len(tile.shape):
         raise Fault(f"`{tile.name}` has {len(tile.shape)} axes and {len(index)} indices")
@@ -118,16 +127,18 @@ def store(tile: Tile, index: Sequence[Array], value: Array, lanes: Shape, mask: 
             place = tuple(int(item) for item in index)
             tile.data[place] = arithmetic.cast(COMBINED[how](tile.data[place], value) if how else value, tile.dtype)
             tile.lanes.pop(place, None)
+        elif not drops:
+            raise Fault(_BEHIND.format(tile.name))
         return
     slices = _window(tile.data.shape, index) if mask is None and not how else None
     if slices is not None and tile.data[slices].shape == lanes:
         tile.data[slices] = arithmetic.cast(value, tile.dtype)
         return
-    _scatter(tile, [_integers(tile, item) for item in index], value, lanes, mask, how)
+    _scatter(tile, [_integers(tile, item) for item in index], value, lanes, mask, how, drops)
 
 
 def _scatter(
-    tile: Tile, index: list[np.ndarray[Any, Any]], value: Array, lanes: Shape, mask: Array | None, how: str
+    tile: Tile, index: list[np.ndarray[Any, Any]], value: Array, lanes: Shape, mask: Array | None, how: str, drops: bool
 ) -> None:
     keep: Any = None if mask is None else np.broadcast_to(mask, lanes)
     if tile.in_global and any(item.size and item.min() < 0 for item in index):
@@ -137,6 +148,8 @@ def _scatter(
     for item, size in zip(index, tile.shape, strict=True):
         if item.size and (item.min() < 0 or item.max() >= size):
             inside = (item >= 0) & (item < size)
+            if not drops and np.any(~inside if keep is None else keep & ~inside):
+                raise Fault(_BEHIND.format(tile.name))
             keep = np.broadcast_to(inside, lanes) if keep is None else keep & inside
     places = [np.broadcast_to(item, lanes) for item in index]
     values = np.broadcast_to(arithmetic.cast(value, tile.dtype), lanes)

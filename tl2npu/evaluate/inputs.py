@@ -103,7 +103,7 @@ def _integers(name: str, shape: tuple[int, ...], known: Range, rng: np.random.Ge
         bounds = (known.widest, 2 * known.widest), (known.widest // 2, known.widest), (1, most)
         low, high = bounds[max(attempt, PLAIN) - 1]
         found = rng.integers(low, high + 1, shape)
-        found[1::2] = rng.integers(1, low + 1, found[1::2].shape)  # a part of a tile
+        found[1::2] = rng.integers(1, max(low // 4, 1) + 1, found[1::2].shape)  # a part of a tile
         return found
     if attempt > PLAIN:
         return rng.integers(0, 4 - attempt, shape)

@@ -152,7 +152,7 @@ class Statements(Cores):
             raise NotChecked(f"`{target.tile.name}` is assigned what is no number")
         if self.watch is not None and self.lanes and not target.tile.local:
             self.watch.stores(target.tile, target.starts, self.lanes, self.mask)
-        elements.store(target.tile, target.starts, value, self.lanes, self.mask, how)
+        elements.store(target.tile, target.starts, value, self.lanes, self.mask, how, self.is_gpu)
 
     def _augmented(self, node: cst.BaseSmallStatement) -> None:
         assert isinstance(node, cst.AugAssign)
