@@ -58,7 +58,8 @@ TEXTS = {
         "        x += tl.load(x_ptr + at[:, None] * C + c[None, :], mask=(i < n)[:, None], other=0.0)\n" + STORE
     ),
     "scattered": gathered(
-        PLACES + "    tl.store(y_ptr + at[:, None] * C + c[None, :], c[None, :] * 1.0 + pid * 0, mask=(r < n)[:, None])\n"
+        PLACES + "    x = c[None, :] * 1.0 + pid * 0\n"
+        "    tl.store(y_ptr + at[:, None] * C + c[None, :], x, mask=(r < n)[:, None])\n"
     ),
 }
 
