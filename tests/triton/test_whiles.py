@@ -44,7 +44,7 @@ GRID = "blocks = tl.num_programs(0)\nstart = row * BLOCK"
 
 def test_step_that_the_caller_passes_is_asserted() -> None:
     """0 never ends, and less never begins."""
-    assert "assert step >= 1\n" in to_tilelang(summed(f"while start < cols:\n{AT}    start += step")).text
+    assert 'assert step >= 1, f"{step=}"\n' in to_tilelang(summed(f"while start < cols:\n{AT}    start += step")).text
 
 
 @pytest.mark.parametrize(("step", "codes"), [("blocks * BLOCK", []), ("blocks", []), ("blocks - 1", ["TL540"])])

@@ -6,7 +6,8 @@ import click
 
 GROUPS = {
     "Output": "diff check output partial notes explain unsafe allow_dirty keep_expert fixed_core "
-    "self_check pass_config_policy print_after print_all bisect watch",
+    "self_check pass_config_policy watch",
+    "Passes": "print_after print_all bisect",
     "Target": "target grid2d threads rows_per_block tuned fp8 device ascend_version compare",
     "Execution": "verify verify_timeout backend generator platform python device_id repeat sanitize time max_elements "
     "arithmetic",

@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 import numpy as np
 
+from tl2npu.evaluate.arithmetic import within
 from tl2npu.evaluate.values import Tile
 
 TOLERANCE = 1e-6
@@ -86,6 +87,7 @@ def is_close(left: Any, right: Any) -> Any:
     if left.dtype != np.float64:
         return left == right
     with np.errstate(all="ignore"):
+        left, right = within(left), within(right)  # products and sums are those of larger floats
         size, gap = np.abs(left), np.abs(left - right)
         found = (left == right) | ((gap <= TOLERANCE * size) & np.isfinite(left))
         if found.all() or not left.ndim:

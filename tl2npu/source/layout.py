@@ -46,7 +46,9 @@ def relayout(old_text: str, new_text: str, path: Path | str | None, trees: Trees
         settings = _settings(None if path is None else Path(path))
         old, new = (re.sub("\r\n?", "\n", text) for text in (old_text, new_text))
         done = _laid_out(old, new, settings, trees) if _may_be_blacks(old, settings) else None
-        return with_line_ends(old_text, done if done is not None else _broken(old, new, settings, trees))
+        if done is None:
+            done = _broken(old, new, settings, trees)
+        return new_text if done == new else with_line_ends(old_text, done)
     except Exception:  # layout is a courtesy: it must never cost a migration
         return new_text
 

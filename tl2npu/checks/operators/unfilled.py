@@ -22,8 +22,9 @@ from tl2npu.results import Severity
 
 def check(subject: Subject) -> Iterator[Finding]:
     """One finding for each load that ends with its tensor in a known call; columns stop a kernel, and so do rows that
-    come into a result; others are told. Of sizes that nobody knows: where more rows are stored than the tensor has; what
-    is summed is told.
+    come into a result; others are told.
+
+    Of sizes that nobody knows: where more rows are stored than the tensor has; what is summed is told.
     """
     if subject.target == "pto":
         return
