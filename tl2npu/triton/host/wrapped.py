@@ -175,7 +175,7 @@ def unused_helpers(text: str, decorators: Iterable[ast.expr]) -> list[ast.Functi
     while True:
         rest = [stmt for stmt in ast.parse(text).body if getattr(stmt, "name", "") not in unused]
         used = {node.id for stmt in rest for node in ast.walk(stmt) if isinstance(node, ast.Name)}
-        texts = [node.value for stmt in rest for node in ast.walk(stmt) if isinstance(node, ast.Constant)]
+        texts = (n.value for stmt in rest for n in ast.walk(stmt) if isinstance(n, ast.Constant))
         used |= {text for text in texts if isinstance(text, str)}  # `__all__`
         if not used & unused.keys():
             return list(unused.values())
