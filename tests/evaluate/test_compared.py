@@ -284,3 +284,12 @@ def test_what_cancels_is_taken_by_its_row() -> None:
     new = NEW.replace("x[i, j] * 2.0 + 1.0", f"{big} + {{}}")
     assert outcome(gpu(old), npu(new.format("1.0"), 1)).equal
     assert outcome(gpu(old), npu(new.format("T.if_then_else(i == 0, 1.5, 1.0)"), 1)).equal is False
+
+
+def test_formulas_that_overflow_before_each_other_are_the_same() -> None:
+    """``cosh`` of 89 is a number in float32, and half of a sum that is none."""
+    old = ADD.replace("x[i, j] * 2.0 + 1.0", "T.cosh(x[i, j])")
+    formula = "(T.exp(x[i, j]) + T.exp(-x[i, j])) * {}"
+    new = NEW.replace("x[i, j] * 2.0 + 1.0", formula)
+    assert outcome(gpu(old), npu(new.format("0.5"), 1)).equal
+    assert outcome(gpu(old), npu(new.format("0.25"), 1)).equal is False

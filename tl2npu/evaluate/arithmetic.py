@@ -107,14 +107,14 @@ def _truncdiv(a: Numbers, b: Numbers) -> Numbers:
     return np.trunc(np.true_divide(a, b)).astype(np.int64)
 
 
-def within(values: Numbers) -> Any:
-    """Infinite where float32 is."""
-    found = np.asarray(values)
-    return np.where(np.abs(found) > _LARGEST, np.copysign(np.inf, found), found)[()]
-
-
 def _within(function: Callable[[Numbers], Numbers]) -> Callable[[Numbers], Numbers]:
-    return lambda x: within(function(x))
+    """Infinite where float32 is."""
+
+    def applied(x: Numbers) -> Numbers:
+        found = np.asarray(function(x))
+        return np.where(found > _LARGEST, np.inf, found)[()]
+
+    return applied
 
 
 _LARGEST = 3.4028234663852886e38

@@ -10,11 +10,12 @@ from typing import Any
 import libcst as cst
 import numpy as np
 
-from tl2npu.evaluate.arithmetic import within
 from tl2npu.evaluate.values import Tile
 
 TOLERANCE = 1e-6
 """Of the magnitude: what other digits of log2(e) and formulas of functions make of ideal floats."""
+_ENDLESS = 1e37
+"""As good as infinite: formulas of one function overflow in float32 a little before each other."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,15 @@ def is_close(left: Any, right: Any) -> Any:
     if left.dtype != np.float64:
         return left == right
     with np.errstate(all="ignore"):
-        left, right = within(left), within(right)  # products and sums are those of larger floats
+        left, right = (np.clip(side, -_ENDLESS, _ENDLESS) for side in (left, right))
         size, gap = np.abs(left), np.abs(left - right)
-        found = (left == right) | ((gap <= TOLERANCE * size) & np.isfinite(left))
+        found = gap <= TOLERANCE * size
         if found.all() or not left.ndim:
             return found
-        counts = np.isfinite(size) & (size > 0)
+        counts = (size > 0) & (size < _ENDLESS)
         mean = np.log(size, out=np.zeros_like(size), where=counts).sum(-1) / np.maximum(counts.sum(-1), 1)
         scale = np.where(counts.any(-1), np.exp(mean), 0.0) / 10
-        return found | ((gap <= TOLERANCE * (size + scale[..., None])) & np.isfinite(left))
+        return found | (gap <= TOLERANCE * (size + scale[..., None]))
 
 
 def _shown(value: Any) -> str:
