@@ -17,9 +17,22 @@ from tl2npu.source.tree import nodes_of, remembered
 _LONGEST = 40
 
 
-def named_types(module: cst.Module) -> Mapping[str, frozenset[str]]:
-    """The element types, by their one names, that the file gives names: defaults, assignments, arguments."""
-    return _Types(_by_name(module))
+def named_types(module: cst.Module, within: cst.FunctionDef | None = None) -> Mapping[str, frozenset[str]]:
+    """The element types, by their one names, that the file gives names: defaults, assignments, arguments.
+
+    ``within``: a function whose parameters are its own, whatever others of the same name are given.
+    """
+    given = _by_name(module)
+    if within is None:
+        return _Types({name: [value for _, value in values] for name, values in given.items()})
+    mine = {param.name.value for param in (*_params(within), *within.params.kwonly_params)}
+    owners = ("", within.name.value)
+    return _Types(
+        {
+            name: [value for owner, value in values if name not in mine or owner in owners]
+            for name, values in given.items()
+        }
+    )
 
 
 class _Types(Mapping[str, frozenset[str]]):
@@ -41,7 +54,7 @@ class _Types(Mapping[str, frozenset[str]]):
 
 def named_floats(module: cst.Module) -> frozenset[str]:
     """The names that the file gives Python floats and nothing else."""
-    given = _by_name(module)
+    given = {name: [value for _, value in values] for name, values in _by_name(module).items()}
     found: set[str] = set()
     while more := {name for name, values in given.items() if all(is_float(value, found) for value in values)} - found:
         found |= more
@@ -49,31 +62,49 @@ def named_floats(module: cst.Module) -> frozenset[str]:
 
 
 @remembered
-def _by_name(module: cst.Module) -> dict[str, list[cst.BaseExpression]]:
-    given: dict[str, list[cst.BaseExpression]] = {}
-    for name, value in _given(module):
-        given.setdefault(name, []).append(value)
+def _by_name(module: cst.Module) -> dict[str, list[tuple[str, cst.BaseExpression]]]:
+    given: dict[str, list[tuple[str, cst.BaseExpression]]] = {}
+    for owner, name, value in _given(module):
+        given.setdefault(name, []).append((owner, value))
     return given
 
 
-def _given(module: cst.Module) -> Iterator[tuple[str, cst.BaseExpression]]:
-    """Names and what they are given: by defaults, arguments and assignments."""
-    functions = {node.name.value: node.params for node in nodes_of(module, cst.FunctionDef)}
+def _given(module: cst.Module) -> Iterator[tuple[str, str, cst.BaseExpression]]:
+    """Names and what they are given: by defaults, arguments and assignments; each with the function whose parameter the
+    name is, empty where that cannot be told.
+
+    ``dtype=torch.int32`` of a function that is not of the file says nothing of the file's names.
+    """
+    functions = {node.name.value: node for node in nodes_of(module, cst.FunctionDef)}
     for call in nodes_of(module, cst.Call):
-        params = functions.get(call.func.value) if isinstance(call.func, cst.Name) else None
-        if params is not None:
+        called = call.func.value if isinstance(call.func, cst.Name) else ""
+        if called in functions:
             placed = takewhile(lambda arg: arg.keyword is None and not arg.star, call.args)
-            for param, arg in zip((*params.posonly_params, *params.params), placed, strict=False):
-                yield param.name.value, arg.value
-    for param in nodes_of(module, cst.Param):
-        if param.default is not None:
-            yield param.name.value, param.default
-    for arg in nodes_of(module, cst.Arg):
-        if arg.keyword is not None:
-            yield arg.keyword.value, arg.value
+            for param, arg in zip(_params(functions[called]), placed, strict=False):
+                yield called, param.name.value, arg.value
+        if isinstance(call.func, cst.Attribute) and not functions.keys() & _named(call):
+            continue
+        for arg in call.args:
+            if arg.keyword is not None:
+                yield called if called in functions else "", arg.keyword.value, arg.value
+    for function in nodes_of(module, cst.FunctionDef):
+        for param in (*_params(function), *function.params.kwonly_params):
+            if param.default is not None:
+                yield function.name.value, param.name.value, param.default
     for node in nodes_of(module, cst.Assign):
         for name in _only_target(node):
-            yield name.value, node.value
+            yield "", name.value, node.value
+
+
+def _params(function: cst.FunctionDef) -> tuple[cst.Param, ...]:
+    """Those that positional arguments go to."""
+    return *function.params.posonly_params, *function.params.params
+
+
+def _named(call: cst.Call) -> set[str]:
+    """The function of a call by its last name, and what it is handed: ``partial(factory, dtype="int8")``."""
+    assert isinstance(call.func, cst.Attribute)
+    return {call.func.attr.value, *(arg.value.value for arg in call.args if isinstance(arg.value, cst.Name))}
 
 
 def product_types(kernel: Kernel, types: Mapping[str, frozenset[str]]) -> frozenset[str]:

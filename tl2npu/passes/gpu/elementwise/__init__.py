@@ -51,7 +51,9 @@ def rewrite(job: Job) -> None:
     found = list(nests(kernel))
     if not found:
         return
-    types, constants = named_types(job.module), scales.constants(job)
+    factory = job.located.factory
+    types = named_types(job.module, job.located.node if factory is None else factory.node)
+    constants = scales.constants(job)
     settled = product_types(kernel, types)
     single = {id(nest) for nest in _of_one_turn(job, found)}
     every = [item for nest in found for item in items(nest, Reading(job, nest, types, settled))]
