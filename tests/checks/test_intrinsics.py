@@ -203,6 +203,8 @@ def test_a_maximum_with_a_number_is_relu_of_an_element_only(value: str, crashes:
         ("g = S[0] * 2\nh = g + cid\nT.tile.fill(s, T.abs(h))\n", 1),
         ("g = T.cast(cid, 'float32')\nT.tile.fill(s, T.abs(g))\n", 1),
         ("g = cid * 2\nT.tile.fill(s, T.abs(g))\n", 0),
+        ("T.tile.fill(s, T.abs(-2.0))\n", 0),
+        ("T.tile.fill(s, S[0] * T.abs(-2.0))\n", 0),
         ("for i in T.Parallel(64):\n    s[i] = T.abs(s[i])\n", 0),
         ("for i in T.Parallel(64):\n    if T.abs(i - cid) < 3:\n        s[i] = 0.0\n", 0),
         ("s[T.abs(cid)] = 1.0\n", 0),

@@ -22,7 +22,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.float_scalars import FloatScalars
 from tl2npu.kernel.model import Branch, Let, Loop, Op, Scalar, Store
 from tl2npu.kernel.symbolic import const
-from tl2npu.source.tree import calls_in
+from tl2npu.source.tree import calls_in, mentioned
 
 _PREFIX = "tilelang.language."
 _STRIDED = "_experiment"
@@ -70,12 +70,13 @@ def _vectorized(loop: Loop) -> str:
 def _check_scalars(subject: Subject, placed: Placed, floats: FloatScalars) -> Iterator[Finding]:
     """The scalar unit knows no functions, and nobody works out those of numbers: "Unresolved call Op(tir.exp)".
 
-    ``T.abs`` of an integer is a choice of two numbers.
+    ``T.abs`` of an integer is a choice of two numbers, that of a number is one.
     """
     for scalar in _scalars(placed):
         for call in calls_in(scalar.node):
             name = (subject.file.names.resolve(call.func) or "").removeprefix(_PREFIX)
-            if name in _FUNCTIONS or (name in _OF_FLOATS and any(floats.holds(arg.value) for arg in call.args)):
+            of_floats = any(mentioned(arg.value) and floats.holds(arg.value) for arg in call.args)
+            if name in _FUNCTIONS or (name in _OF_FLOATS and of_floats):
                 yield Finding("TL897", call, f"the Ascend compiler does not support T.{name} of single values")
 
 
