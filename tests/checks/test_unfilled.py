@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.support import ONE, errors, warnings
+from tl2npu.migration import check_text
+from tl2npu.options import Options
 
 PARAMS = (
     'X: T.Tensor((500, 64), "int8"), Y: T.Tensor((500, 64), "float16"), Z: T.Tensor((512, 64), "float16"), '
@@ -98,3 +100,51 @@ def test_a_load_that_fills_with_the_same_number() -> None:
     for value, pad, found in (("7.0", "7.0", []), (least, least, []), ("7.0", "1.0", ["TL741"])):
         body = f"{TILE}T.tile.fill(x, {value})\n{SOME[:-1]}, pad_value={pad}){STORE}"
         assert errors(body, launch=ONE, params=LATE, jit="") == found
+
+
+DYNAMIC = """
+import tilelang
+import tilelang.language as T
+
+CONFIGS = {{
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_COMBINE: True,
+    tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC: True,
+    tilelang.PassConfigKey.TL_ASCEND_MEMORY_PLANNING: True,
+}}
+
+
+@tilelang.jit(pass_configs=CONFIGS)
+def factory(rows=64):
+    n = {n}
+
+    @T.prim_func
+    def main(X: T.Tensor((n, 64), "int8"), Y: T.Tensor((n, 64), "float16")):
+        with T.Kernel(T.ceildiv(n, 64), threads=1, is_npu=True) as (cid):
+            x = T.alloc_ub((64, 64), "int8")
+            h = T.alloc_ub((64, 64), "float16")
+            g = T.alloc_ub((64, 64), "float16")
+            T.copy(X[cid * 64, 0], x)
+            T.copy(x, h)
+            T.tile.fill(g, 0.0)
+            if cid < 1000:
+                for i in T.serial(64):
+                    for j in T.serial(64):
+                        g[i, j] = h[{row}, j]
+            T.copy(g, Y[cid * 64, 0])
+
+    return main
+"""
+
+
+@pytest.mark.parametrize(
+    ("n", "row", "found"),
+    [
+        ("T.dynamic('n')", "(i + 1) % 64", True),
+        ("T.symbolic('n')", "63 - i", True),
+        ("T.dynamic('n')", "i", False),
+        ("rows", "(i + 1) % 64", False),  # of 64, as far as anybody knows
+    ],
+)
+def test_rows_that_move_in_a_tensor_of_any_length(n: str, row: str, found: bool) -> None:
+    told = check_text(DYNAMIC.format(n=n, row=row), "k.py", Options()).diagnostics
+    assert ("TL873" in {one.code for one in told}) == found

@@ -24,7 +24,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     """One finding for each load that ends with its tensor in a known call; columns stop a kernel, and so do rows that
     come into a result; others are told.
 
-    Of sizes that nobody knows: where more rows are stored than the tensor has; what is summed is told.
+    Of sizes that nobody knows: where more rows are stored than the tensor has; what is summed is told, and what moves
+    rows of a tensor whose size each call chooses.
     """
     if subject.target == "pto":
         return
@@ -54,7 +55,11 @@ def _rest(sampler: Sampler, move: Move) -> Finding | None:
                 return _finding(move, where, None if used else "warning")
         if further:
             return _finding(move, "", None)
-        if (flow := _flow(sampler, move, axis)) is not None and flow.mixed:
+        flow = _flow(sampler, move, axis)
+        if flow is None:
+            continue
+        is_any = sampler.subject.is_runtime(move.outer.buffer.shape[axis])  # each call may end where it likes
+        if flow.mixed or (flow.moved and is_any):
             return _finding(move, "", "warning")  # of sizes that nobody knows, and that may be multiples of the tile
     return None
 
