@@ -39,7 +39,9 @@ def _sum(value: Sym, names: dict[str, str]) -> str:
     text = ""
     for monomial, coef in terms:
         product = _product(monomial, abs(coef), names)
-        if not text:
+        if not text and coef == -1 and len(monomial) == 1 and _divides(monomial):
+            text = f"-({product})"  # `-i % 8` is that of `-i`
+        elif not text:
             text = f"-{product}" if coef < 0 else product
         else:
             text += f" - {product}" if coef < 0 else f" + {product}"
