@@ -15,6 +15,8 @@ from tl2npu.kernel.numbers import is_float
 from tl2npu.source.tree import nodes_of, remembered
 
 _LONGEST = 40
+_Value = tuple[str, cst.BaseExpression]
+"""What a name is given, behind the function whose parameter the name is."""
 
 
 def named_types(module: cst.Module, within: cst.FunctionDef | None = None) -> Mapping[str, frozenset[str]]:
@@ -22,27 +24,22 @@ def named_types(module: cst.Module, within: cst.FunctionDef | None = None) -> Ma
 
     ``within``: a function whose parameters are its own, whatever others of the same name are given.
     """
-    given = _by_name(module)
-    if within is None:
-        return _Types({name: [value for _, value in values] for name, values in given.items()})
-    mine = {param.name.value for param in (*_params(within), *within.params.kwonly_params)}
-    owners = ("", within.name.value)
-    return _Types(
-        {
-            name: [value for owner, value in values if name not in mine or owner in owners]
-            for name, values in given.items()
-        }
-    )
+    return _Types(_by_name(module), within)
 
 
 class _Types(Mapping[str, frozenset[str]]):
     """Most names are never asked for: the texts of their values are made for those that are."""
 
-    def __init__(self, given: Mapping[str, Sequence[cst.BaseExpression]]) -> None:
+    def __init__(self, given: Mapping[str, Sequence[_Value]], within: cst.FunctionDef | None) -> None:
         self._given = given
+        self._own, self._owners = frozenset[str](), frozenset[str]()
+        if within is not None:
+            self._own = frozenset(param.name.value for param in (*_params(within), *within.params.kwonly_params))
+            self._owners = frozenset({"", within.name.value})
 
     def __getitem__(self, name: str) -> frozenset[str]:
-        texts = [text for text in map(code, self._given[name]) if len(text) < _LONGEST]
+        values = [value for owner, value in self._given[name] if name not in self._own or owner in self._owners]
+        texts = [text for text in map(code, values) if len(text) < _LONGEST]
         return frozenset(plain(text.strip("\"'").rsplit(".", 1)[-1]) for text in texts)
 
     def __iter__(self) -> Iterator[str]:
@@ -54,16 +51,16 @@ class _Types(Mapping[str, frozenset[str]]):
 
 def named_floats(module: cst.Module) -> frozenset[str]:
     """The names that the file gives Python floats and nothing else."""
-    given = {name: [value for _, value in values] for name, values in _by_name(module).items()}
+    given = _by_name(module)
     found: set[str] = set()
-    while more := {name for name, values in given.items() if all(is_float(value, found) for value in values)} - found:
+    while more := {name for name, values in given.items() if all(is_float(one, found) for _, one in values)} - found:
         found |= more
     return frozenset(found)
 
 
 @remembered
-def _by_name(module: cst.Module) -> dict[str, list[tuple[str, cst.BaseExpression]]]:
-    given: dict[str, list[tuple[str, cst.BaseExpression]]] = {}
+def _by_name(module: cst.Module) -> dict[str, list[_Value]]:
+    given: dict[str, list[_Value]] = {}
     for owner, name, value in _given(module):
         given.setdefault(name, []).append((owner, value))
     return given
