@@ -19,6 +19,20 @@ from tl2npu.source.index import Index
 
 TENSORS = 'X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")'
 
+SOFTMAX = """
+x = T.alloc_fragment((16, N), "float32")
+top = T.alloc_fragment((16,), "float32")
+total = T.alloc_fragment((16,), "float32")
+T.copy(X[b * 16, 0], x)
+T.reduce_max(x, top, dim=1)
+for i, j in T.Parallel(16, N):
+    x[i, j] = T.exp(x[i, j] - top[i])
+T.reduce_sum(x, total, dim=1)
+for i, j in T.Parallel(16, N):
+    x[i, j] = x[i, j] / total[i]
+T.copy(x, Y[b * 16, 0])
+"""
+
 
 def subjects(text: str) -> list[Subject]:
     """Every kernel of a file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.evaluate.support import gpu, npu, outcome
+from tests.evaluate.support import SOFTMAX, gpu, npu, outcome
 from tests.passes.gpu.support import gpu_file
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
@@ -225,22 +225,9 @@ def test_an_old_kernel_that_nothing_can_run_is_not_checked() -> None:
 @pytest.mark.parametrize("wrong", ["T.reduce_min(x, top, dim=1)", "T.tile.fill(top, 0.0)"])
 def test_a_maximum_that_keeps_exp_from_overflowing(wrong: str) -> None:
     """Without it the sum is the same for small numbers: some that are drawn are large."""
-    old = """
-    x = T.alloc_fragment((16, N), "float32")
-    top = T.alloc_fragment((16,), "float32")
-    total = T.alloc_fragment((16,), "float32")
-    T.copy(X[b * 16, 0], x)
-    T.reduce_max(x, top, dim=1)
-    for i, j in T.Parallel(16, N):
-        x[i, j] = T.exp(x[i, j] - top[i])
-    T.reduce_sum(x, total, dim=1)
-    for i, j in T.Parallel(16, N):
-        x[i, j] = x[i, j] / total[i]
-    T.copy(x, Y[b * 16, 0])
-    """
-    new = old.replace("fragment", "shared")
-    assert outcome(gpu(old), npu(new)).equal
-    assert outcome(gpu(old), npu(new.replace("T.reduce_max(x, top, dim=1)", wrong))).equal is False
+    new = SOFTMAX.replace("fragment", "shared")
+    assert outcome(gpu(SOFTMAX), npu(new)).equal
+    assert outcome(gpu(SOFTMAX), npu(new.replace("T.reduce_max(x, top, dim=1)", wrong))).equal is False
 
 
 def test_exponentials_that_overflow_in_the_old_kernel_are_drawn_smaller() -> None:

@@ -4,37 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.evaluate.support import gpu, npu, outcome
+from tests.evaluate.support import SOFTMAX, gpu, npu, outcome
 from tl2npu.kernel.expressions import code
 
-OLD = """
-x = T.alloc_fragment((16, N), "float32")
-top = T.alloc_fragment((16,), "float32")
-total = T.alloc_fragment((16,), "float32")
-T.copy(X[b * 16, 0], x)
-T.reduce_max(x, top, dim=1)
-for i, j in T.Parallel(16, N):
-    x[i, j] = T.exp(x[i, j] - top[i])
-T.reduce_sum(x, total, dim=1)
-for i, j in T.Parallel(16, N):
-    x[i, j] = x[i, j] / total[i]
-T.copy(x, Y[b * 16, 0])
-"""
-NEW = """
-x = T.alloc_shared((16, N), "float32")
-top = T.alloc_shared((16,), "float32")
-total = T.alloc_shared((16,), "float32")
-T.copy(X[b * 16, 0], x)
-T.reduce_max(x, top, dim=1)
-for i, j in T.Parallel(16, N):
-    x[i, j] = x[i, j] - top[i]
-for i, j in T.Parallel(16, N):
-    x[i, j] = T.exp(x[i, j])
-T.reduce_sum(x, total, dim=1)
-for i, j in T.Parallel(16, N):
-    x[i, j] = x[i, j] / total[i]
-T.copy(x, Y[b * 16, 0])
-"""
+NEW = SOFTMAX.replace("fragment", "shared").replace(
+    "x[i, j] = T.exp(x[i, j] - top[i])",
+    "x[i, j] = x[i, j] - top[i]\nfor i, j in T.Parallel(16, N):\n    x[i, j] = T.exp(x[i, j])",
+)
 LOAD, EXP, SUM = "T.copy(X[b * 16, 0], x)", "x[i, j] = T.exp(x[i, j] - top[i])", "T.reduce_sum(x, total, dim=1)"
 MAX = SUM.replace("sum", "max")
 STORE = "T.copy(x, Y[b * 16, 0])"
@@ -64,9 +40,9 @@ def parted(old: str, new: str) -> tuple[str, str, str | None]:
     ],
 )
 def test_the_statement_of_a_fault(right: str, wrong: str, tile: str, old: str, new: str | None) -> None:
-    assert outcome(gpu(OLD), npu(NEW)).equal
+    assert outcome(gpu(SOFTMAX), npu(NEW)).equal
     assert right in NEW
-    assert parted(OLD, NEW.replace(right, wrong)) == (tile, old, new)
+    assert parted(SOFTMAX, NEW.replace(right, wrong)) == (tile, old, new)
 
 
 def test_a_fault_of_a_later_turn() -> None:
@@ -88,12 +64,12 @@ def test_a_fault_of_a_later_turn() -> None:
 
 
 def test_tiles_that_the_new_kernel_lacks_are_passed_over() -> None:
-    old = OLD.replace(STORE, 'y = T.alloc_fragment((16, N), "float32")\nT.copy(x, y)\nT.copy(y, Y[b * 16, 0])')
+    old = SOFTMAX.replace(STORE, 'y = T.alloc_fragment((16, N), "float32")\nT.copy(x, y)\nT.copy(y, Y[b * 16, 0])')
     assert outcome(gpu(old), npu(NEW)).equal
     assert parted(old, NEW.replace(STORE, "T.copy(x, Y[0, 0])"))[:2] == ("Y", "T.copy(y, Y[b * 16, 0])")
 
 
 def test_blocks_in_another_order_tell_no_statement() -> None:
     wrong = NEW.replace("T.exp(x[i, j])", "T.abs(x[i, j])")
-    found = outcome(gpu(OLD), npu(wrong).replace("T.ceildiv(M, 16)", "M // 16 + 1"))
+    found = outcome(gpu(SOFTMAX), npu(wrong).replace("T.ceildiv(M, 16)", "M // 16 + 1"))
     assert (found.equal, found.parting) == (False, None)
