@@ -112,8 +112,9 @@ class Statements(Cores):
             return
         bound = op.bind([(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args])
         node, place = _node(bound["mbarrier"]), 0
-        if isinstance(node, cst.Subscript) and isinstance(node.slice[0].slice, cst.Index):
-            node, place = node.value, self.whole(node.slice[0].slice.value)
+        if isinstance(node, cst.Subscript):
+            index = node.slice[0].slice
+            node, place = node.value, self.whole(index.value) if isinstance(index, cst.Index) else 0
         found = self.frame.find(node.value) if isinstance(node, cst.Name) else None
         if not isinstance(found, Barriers):
             raise NotChecked(f"`{code(node)}` is no barrier that is known")
