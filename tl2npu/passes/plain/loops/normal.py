@@ -6,6 +6,7 @@ Nests of parallel loops are the business of :mod:`tl2npu.passes.plain.loops.nest
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
@@ -14,7 +15,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code, unparenthesised
-from tl2npu.kernel.model import Branch, Loop, Memory, Operand, Range, Stmt, Store, walk, walk_with_parents
+from tl2npu.kernel.model import Alloc, Branch, Loop, Memory, Operand, Range, Stmt, Store, walk, walk_with_parents
 from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.ranges.iterations import may_meet
 from tl2npu.kernel.ranges.reach import Reach, parents_of
@@ -25,13 +26,13 @@ from tl2npu.passes.plain.loops.continues import drop_continues
 from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
 from tl2npu.passes.plain.loops.nests import untangle
-from tl2npu.passes.plain.loops.versions import separate
 from tl2npu.passes.plain.types.names import STRINGS
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import Names, expression, parse
+from tl2npu.passes.writing.substitute import bound_names, substituted
 from tl2npu.passes.writing.tiles import Tiles, dtype_text, shape_text
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import names_in, nodes_of
 
 _LANGUAGE = "tilelang.language."
 _CAPITALS = {"Serial": "serial", "Unroll": "unroll", "Vectorized": "vectorized"}
@@ -56,7 +57,7 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     if nests:
         flatten(job)
         untangle(job)
-        separate(job)
+        _separate_versions(job)
     _narrow_loops(job)
 
 
@@ -369,3 +370,64 @@ def _is_parallel(stmt: Stmt) -> bool:
 
 def _reads(stmt: Stmt) -> Iterator[Operand]:
     return (access.operand for access in accesses(stmt) if access.reads and not access.writes)
+
+
+# TL119: names that get another value in a parallel loop, ``r = T.max(x, lo)`` and then ``r = T.min(r, hi)``.
+#
+# Each value gets a name of its own. So what a name stands for does not depend on the place, and operands in global
+# memory can be moved in front of the loop.
+
+
+def _separate_versions(job: Job) -> None:
+    """Rename the second and later values of names that are bound line by line in one block."""
+    edits, names = Edits(job.file.index), Names(job)
+    variables = {stmt.buffer.name for stmt in job.kernel.walk() if isinstance(stmt, Alloc)}
+    for loop in job.kernel.walk():
+        if not isinstance(loop, Loop) or loop.kind != "parallel" or loop.via:
+            continue
+        if not any(access.operand.buffer.memory is Memory.GM for stmt in walk(loop.body) for access in accesses(stmt)):
+            continue
+        for block in nodes_of(loop.node, cst.IndentedBlock):
+            for name in _rebound(job, block):
+                if name not in variables:
+                    _rename(edits, names, block, name)
+                    job.change("TL119", block, f"a name for each value of `{name}`")
+    job.apply(edits)
+
+
+def _rebound(job: Job, block: cst.IndentedBlock) -> Iterator[str]:
+    """Names that lines of the block bind more than once, and nothing else in the kernel binds or reads."""
+    times = Counter(
+        name for line in block.body if isinstance(line, cst.SimpleStatementLine) for name in _names_bound(line)
+    )
+    for name, count in times.items():
+        everywhere = [found for found in names_in(job.located.node.body) if found.value == name]
+        here = [found for found in names_in(block) if found.value == name]
+        nested = [line for line in block.body if isinstance(line, cst.BaseCompoundStatement)]
+        if count > 1 and len(everywhere) == len(here) and not any(name in bound_names(line) for line in nested):
+            yield name
+
+
+def _names_bound(line: cst.SimpleStatementLine) -> Iterator[str]:
+    """The name of a line that is nothing but ``name = value``."""
+    statement = line.body[0] if len(line.body) == 1 else None
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0].target
+        if isinstance(target, cst.Name):
+            yield target.value
+
+
+def _rename(edits: Edits, names: Names, block: cst.IndentedBlock, name: str) -> None:
+    """The first value keeps the name."""
+    now: str | None = None
+    for line in block.body:
+        binds = isinstance(line, cst.SimpleStatementLine) and name in _names_bound(line)
+        new = name if now is None else now
+        if binds:
+            statement = cst.ensure_type(cst.ensure_type(line, cst.SimpleStatementLine).body[0], cst.Assign)
+            value = substituted(statement.value, {name: cst.Name(new)})
+            now = name if now is None else names.fresh(name)
+            target = statement.targets[0].with_changes(target=cst.Name(now))
+            edits.replace(statement, cst.Assign([target], cst.ensure_type(value, type(value))))  # type: ignore[arg-type]
+        elif new != name and any(found.value == name for found in names_in(line)):
+            edits.replace(line, substituted(line, {name: cst.Name(new)}))
