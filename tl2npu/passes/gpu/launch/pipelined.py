@@ -27,7 +27,7 @@ _FEWEST = 2
 
 def limit(job: Job) -> bool:
     """Rewrite every pipelined loop that the NPU would not run as the GPU does; True if one has stages of both cores."""
-    kept, reasons = (None, {}) if job.in_turns else _keep_stages(job)
+    kept, reasons = (None, {}) if job.ways.in_turns else _keep_stages(job)
     job.staged = kept is not None
     edits = Edits(job.file.index)
     for number, stmt in enumerate(_pipelined_loops(job)):
