@@ -10,6 +10,7 @@ from tl2npu.report.html.ledger import proof, warnings
 from tl2npu.report.html.markup import badge, code, code_link, e, message
 from tl2npu.report.hunks import unified
 from tl2npu.report.model import Entry, Finding, Report, counted, order
+from tl2npu.report.review import answers
 from tl2npu.report.text import reason_beside
 from tl2npu.results import VERDICTS, Diagnostic, KernelResult
 
@@ -71,7 +72,9 @@ def _kernel(entry: Entry, kernel: KernelResult) -> str:
     reason = f": {message(why)}" if why else ""
     verified = f"; {proof(kernel.verified)}" if kernel.rewritten else ""
     outcome = badge(kernel.verdict) + warnings(entry, kernel)
-    return f"<li>{code(kernel.name)}, {_line(kernel)}: {outcome} {form}{reason}{verified}</li>"
+    told = "".join(f"<li><b>{e(question)}</b>: {message(text)}</li>" for question, text in answers(entry, kernel))
+    told = f"<ul>{told}</ul>" if told else ""
+    return f"<li>{code(kernel.name)}, {_line(kernel)}: {outcome} {form}{reason}{verified}{told}</li>"
 
 
 def _line(item: KernelResult | Diagnostic) -> str:
