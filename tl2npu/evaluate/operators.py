@@ -54,7 +54,7 @@ def _region(args: Args, name: str) -> Region:
     if isinstance(found, Tile):
         return Region.whole(found)
     if not isinstance(found, Region):
-        raise NotChecked(f"`{name}` is no tile")
+        raise NotChecked(f"`{name}` is not a tile")
     return found
 
 
@@ -93,7 +93,7 @@ def _matrix(region: Region, transposed: bool) -> np.ndarray[Any, Any]:
     found = region.view()
     found = found.reshape([size for size in found.shape[:-2] if size != 1] + list(found.shape[-2:]))
     if found.ndim != 2:
-        raise NotChecked(f"`{region.tile.name}` is no matrix")
+        raise NotChecked(f"`{region.tile.name}` is not a matrix")
     found = found.astype(np.float64)
     return found.T if transposed else found
 
@@ -226,7 +226,7 @@ def _operand(value: Any, count: int) -> Any:
     if isinstance(value, Cell):
         return value.value
     if isinstance(value, str):
-        raise NotChecked(f"`{value}` is no tile")
+        raise NotChecked(f"`{value}` is not a tile")
     return value
 
 

@@ -125,7 +125,7 @@ def _check_row_index(subject: Subject, use: Use) -> Iterator[Finding]:
     assert operand.dims is not None
     shown = code(operand.node)
     if use.row is None:
-        text = f"`{shown}`: the first index is no loop variable, so with `threads=2` each vector core reads its own row"
+        text = f"`{shown}`: the first index is not a loop variable: with `threads=2` each vector core reads its own row"
         yield Finding("TL826", operand.node, text)
         return
     if use.row.step is not None and use.row.step != const(1):
