@@ -14,6 +14,7 @@ from tl2npu.report.escape import visible
 from tl2npu.report.excerpt import change, excerpt
 from tl2npu.report.hunks import block_at
 from tl2npu.report.model import Entry, Finding, Report, changed_text, counted, order, place
+from tl2npu.report.review import answers
 from tl2npu.results import VERDICTS, Change, Diagnostic, KernelResult, Verified
 
 TOP = 10
@@ -133,6 +134,8 @@ class TextReport:
                     text = f"and {counted(len(others), 'more line')}: {numbers}"
                     lines += self._wrapped(text, _margin(report) + _INDENT, {})
             if self.explain:
+                told = () if kernel is None or report.run.task == "check" else answers(entry, kernel)
+                lines += [line for pair in told for line in self._wrapped(": ".join(pair), _INDENT, {})]
                 lines += self._changes(entry.changes_of(kernel))
         if entry.beside is not None and entry.error is None:
             name = PurePath(entry.beside).name

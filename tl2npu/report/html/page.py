@@ -14,6 +14,7 @@ from tl2npu.report.html.ledger import ledger, proof, warnings
 from tl2npu.report.html.markup import badge, code, code_link, css_class, e, long_code, message, prose
 from tl2npu.report.hunks import unified
 from tl2npu.report.model import SEVERITIES, Entry, Finding, Report, counted, order, place
+from tl2npu.report.review import answers
 from tl2npu.report.text import reason_beside, summary
 from tl2npu.results import VERDICTS, WITH_ERRORS, Diagnostic, KernelResult
 from tl2npu.rules import Rule, load_rules
@@ -207,7 +208,9 @@ def _kernel(entry: Entry, kernel: KernelResult) -> str:
     reason = f": {message(why)}" if why else ""
     verified = f"; {proof(kernel.verified)}" if kernel.rewritten else ""
     outcome = badge(kernel.verdict) + warnings(entry, kernel)
-    return f"<li>{code(kernel.name)}, {_line(kernel)}: {outcome} {form}{reason}{verified}</li>"
+    told = "".join(f"<li><b>{e(question)}</b>: {message(text)}</li>" for question, text in answers(entry, kernel))
+    told = f"<ul>{told}</ul>" if told else ""
+    return f"<li>{code(kernel.name)}, {_line(kernel)}: {outcome} {form}{reason}{verified}{told}</li>"
 
 
 def _line(item: KernelResult | Diagnostic) -> str:

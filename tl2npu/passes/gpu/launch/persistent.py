@@ -56,7 +56,7 @@ def loop_over_tasks(job: Job) -> None:
         why = ""
     else:
         return
-    if job.loops and _may_loop(job, launch):
+    if job.ways.loops and _may_loop(job, launch):
         _tell_and_write(job, launch, cores, why)
     elif unlimited and is_outside(job, _grid(launch)):
         job.note("TL620", launch.node, f"{why}wrote an assertion", "info", done=True)
@@ -71,7 +71,7 @@ def _asked(job: Job, launch: Launch) -> list[int | None]:
 def limit(job: Job) -> None:
     """The same for kernels that were written for an NPU, only where a known call asks for too many blocks."""
     launch = job.kernel.launch
-    if launch is None or not job.loops or not launch.names or launch.names[0] == "_" or len(launch.grid) != 1:
+    if launch is None or not job.ways.loops or not launch.names or launch.names[0] == "_" or len(launch.grid) != 1:
         return
     most = max((tasks for tasks in _asked(job, launch) if tasks is not None), default=0)
     if most > MOST_BLOCKS and _may_loop(job, launch):

@@ -16,18 +16,21 @@ from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Side, S
 from tl2npu.kernel.stages import changed_variables, count_of_statements, flat, is_lost, landing_buffers, parts, shared
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.kernel.turns import Turns, TurnsReader, stages_node
+from tl2npu.passes.gpu.launch.grid import is_outside
 from tl2npu.passes.job import Job
+from tl2npu.passes.names import constants
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
 from tl2npu.passes.writing.tiles import Tiles
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of, replaced
 
 _FEWEST = 2
+_WHY = "# TL612: no stages where a remainder is left: the compiler would drop the last turns"
 
 
 def limit(job: Job) -> bool:
     """Rewrite every pipelined loop that the NPU would not run as the GPU does; True if one has stages of both cores."""
-    kept, reasons = (None, {}) if job.in_turns else _keep_stages(job)
+    kept, reasons = (None, {}) if job.ways.in_turns else _keep_stages(job)
     job.staged = kept is not None
     edits = Edits(job.file.index)
     for number, stmt in enumerate(_pipelined_loops(job)):
@@ -325,12 +328,17 @@ def _write(job: Job, loop: Loop, turns: Turns, stages: cst.BaseExpression, fills
         by = factor(text) if turns.tile is None else f"({factor(text)} * {factor(code(turns.tile))})"
         tests += [*turns.tests, f"{factor(code(turns.size))} % {by} == 0"]
     tests += fills
+    above: list[str] = []
     if tests:
         text = f"{text} if {' and '.join(tests)} else 0"
+        if is_outside(job, cst.parse_expression(text)):
+            name = Names(job).fresh("stages", "npu_stages")
+            above, text = [f"{_WHY}\n{name} = {text}"], name
     bounds = [code(item) for item in (loop.ranges[0].start_node, loop.ranges[0].stop_node) if item is not None]
     head = f"T.Pipelined({', '.join(bounds)}, num_stages={text})"
     edits = Edits(job.file.index)
     edits.replace(loop.call, expression(job, head, loop.call))
     job.apply(edits)
+    constants.define(job, above)
     shown = f" where {' and '.join(tests)}" if tests else ""
     job.change("TL612", loop.node, f"keeps stages{shown}: the cube core works ahead of the vector cores")
