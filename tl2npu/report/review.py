@@ -36,8 +36,9 @@ def answers(entry: Entry, kernel: KernelResult) -> Iterator[tuple[str, str]]:
     """The questions, each with one answer after the other; nothing for a kernel that was not written anew."""
     if not kernel.rewritten:
         return
-    told = (item.diagnostic for item in entry.findings_of(kernel) if item.diagnostic.severity != "error")
-    said = sorted((item.line, item.code, item.message) for item in (*entry.changes_of(kernel), *told))
+    findings = (item.diagnostic for item in entry.findings_of(kernel))
+    said = [(found.line, found.code, found.message) for found in findings if found.severity != "error"]
+    said = sorted([*said, *((change.line, change.code, change.message) for change in entry.changes_of(kernel))])
     codes = {code for _, code, _ in said}
     there = len({text for _, code, text in said if code == "TL131"})
     back = len({text for _, code, text in said if code == "TL133" and "vector cores" in text})
