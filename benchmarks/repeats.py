@@ -25,7 +25,7 @@ from tl2npu.source.text import SourceError, read_source  # noqa: E402
 
 KINDS = {
     "builds": ("tl2npu.strategy.attempt", "built"),
-    "other ways": ("tl2npu.passes.job", "Fork.again"),
+    "other ways": ("tl2npu.strategy.attempt", "rebuilt"),
     "checks": ("tl2npu.checks.run", "check_kernel"),
     "model reads": ("tl2npu.kernel.read", "read_kernel"),
     "name resolutions": ("tl2npu.source.names", "Names.__init__"),

@@ -320,6 +320,7 @@ def _row_expand(function: Callable[[Any, Any], Any]) -> Callable[[Args, Place], 
 
 _BY_NAME: Mapping[str, Callable[[Args, Place], None]] = {
     "copy": _copy,
+    "tma_copy": _copy,
     "async_copy": _copy,
     "fill": _fill,
     "clear": _fill,

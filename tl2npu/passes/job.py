@@ -36,20 +36,33 @@ FactT = TypeVar("FactT")
 _IS_SMALL = SubclassesOf(cst.BaseSmallStatement)
 
 
+@dataclass(frozen=True)
+class Ways:
+    """What is decided before a kernel is written, and may be decided otherwise afterwards.
+
+    ``spends``: tiles may be added to save time (products of zeros that order the cores and start sums, tiles for
+    columns of tensors). ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop,
+    and products are added to their sums as late as may be. ``loops``: a block may do several tasks. ``in_turns``: the
+    cores are to take turns, without stages.
+    """
+
+    spends: bool = True
+    tight: bool = False
+    loops: bool = True
+    in_turns: bool = False
+
+
+Parting = Literal["spending", "memory", "loops", "stages"]
+"""Where one of :class:`Ways` first matters, in the order of the passes."""
+
+
 @dataclass(frozen=True, eq=False)
 class Fork:
-    """Where the ways of a kernel part: the work so far, and the rest of it."""
+    """Where the ways of a kernel part: the work so far, and the rest of it, which raises :class:`Blocked` where a pass
+    cannot prove what it needs."""
 
     job: Job
     rest: Callable[[Job], None]
-
-    def again(self, *, tight: bool | None = None, in_turns: bool | None = None) -> Job:
-        """Another way, to its end. Raises :class:`Blocked` where a pass cannot prove what it needs."""
-        job = self.job.copied()
-        job.tight = job.tight if tight is None else tight
-        job.in_turns = job.in_turns if in_turns is None else in_turns
-        self.rest(job)
-        return job
 
 
 @dataclass(eq=False)
@@ -66,12 +79,8 @@ class Job:
     ``origin``: name and line in the input of a kernel that has been given another form before (eager kernels).
     ``users`` finds the other files that call a factory, None where nothing is known of them; ``promises`` are what
     these must do.
-    ``tight``: memory is short; no tile is kept for what can be made anew in every run of a loop, and products are added
-    to their sums as late as may be. ``in_turns``: the cores are to take turns, without stages; ``staged``: a loop over
-    both has some. ``spends``: tiles may be added to save time (products of zeros that order the cores and start sums,
-    tiles for columns of tensors); ``has_spent``: some were. ``loops``: a block may do several tasks;
-    ``has_looped``: it does.
-    ``forks``: where memory (``"memory"``) and stages (``"stages"``) first matter.
+    ``staged``: a loop over both cores has stages. ``has_spent``: tiles were added to save time. ``has_looped``: a block
+    does several tasks. ``forks``: where :class:`Ways` part.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``renamed``: the name that says for what an added tile was made, by the name that it has now.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
@@ -90,14 +99,11 @@ class Job:
     must_be_even: set[str] = field(default_factory=set)
     overlapping: set[str] = field(default_factory=set)
     origin: tuple[str, int] | None = None
-    tight: bool = False
-    in_turns: bool = False
+    ways: Ways = Ways()
     staged: bool = False
-    spends: bool = True
     has_spent: bool = False
-    loops: bool = True
     has_looped: bool = False
-    forks: dict[str, Fork] = field(default_factory=dict)
+    forks: dict[Parting, Fork] = field(default_factory=dict)
     users: Users | None = None
     targets: tuple[object, ...] | None = None
     promises: list[Promise] = field(default_factory=list)
@@ -132,10 +138,15 @@ class Job:
         """A job that starts here by itself, for a target of its own."""
         return replace(self.copied(), targets=None, _kernel=self.kernel)
 
-    def part(self, where: Literal["memory", "stages"], rest: Callable[[Job], None]) -> None:
-        """Go on with ``rest``, the first to ask for memory or for stages; the fork can go on another way."""
+    def part(self, where: Parting, rest: Callable[[Job], None]) -> None:
+        """Go on with ``rest``, the first to ask for one of the ways; :meth:`back` can go on another one."""
         self.forks[where] = Fork(self.copied(), rest)
         rest(self)
+
+    def back(self, where: Parting, ways: Ways) -> Fork:
+        """The work up to a fork, for other ways from there on."""
+        fork = self.forks[where]
+        return Fork(replace(fork.job.copied(), ways=ways), fork.rest)
 
     @property
     def located(self) -> Located:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from tl2npu.codes import SPEED
 from tl2npu.report.model import Entry, counted
-from tl2npu.results import KernelResult
+from tl2npu.results import Change, Diagnostic, KernelResult
 
 _DECIDED = frozenset("TL128 TL139 TL197 TL234 TL612 TL615 TL617 TL620 TL623 TL624".split())
 _ASSUMED = frozenset(
@@ -36,9 +36,9 @@ def answers(entry: Entry, kernel: KernelResult) -> Iterator[tuple[str, str]]:
     """The questions, each with one answer after the other; nothing for a kernel that was not written anew."""
     if not kernel.rewritten:
         return
-    findings = (item.diagnostic for item in entry.findings_of(kernel))
-    said = [(found.line, found.code, found.message) for found in findings if found.severity != "error"]
-    said = sorted([*said, *((change.line, change.code, change.message) for change in entry.changes_of(kernel))])
+    told = [item.diagnostic for item in entry.findings_of(kernel) if item.diagnostic.severity != "error"]
+    items: list[Change | Diagnostic] = [*entry.changes_of(kernel), *told]
+    said = sorted((item.line, item.code, item.message) for item in items)
     codes = {code for _, code, _ in said}
     there = len({text for _, code, text in said if code == "TL131"})
     back = len({text for _, code, text in said if code == "TL133" and "vector cores" in text})

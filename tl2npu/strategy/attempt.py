@@ -21,7 +21,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.tensors import stored_tensors
 from tl2npu.passes.ascend import allocations_apart
 from tl2npu.passes.gpu.memory import guarded_planes
-from tl2npu.passes.job import Job
+from tl2npu.passes.job import Fork, Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
 from tl2npu.passes.pipelines.traits import Traits
@@ -38,6 +38,11 @@ class Case:
     start: Job
     kind: Traits
     suppressions: Suppressions
+
+    @property
+    def form(self) -> str:
+        """The form that is written first: for both vector cores, unless one is asked for."""
+        return "developer-threads1" if self.start.options.threads == "1" else "developer"
 
 
 @dataclass(frozen=True)
@@ -96,12 +101,21 @@ def built(case: Case, form: str, *, in_place: bool = False) -> Attempt:
         if form.startswith("developer") and not kind.is_rewritten:
             _need_something_to_split(start, kind)
         write(job, kind, form)
-        return written(case, form, job)
+        return _written(case, form, job)
     except Blocked as blocked:
-        return without_text(form, job, blocked)
+        return _without_text(form, job, blocked)
 
 
-def written(case: Case, form: str, job: Job) -> Attempt:
+def rebuilt(case: Case, way: Fork) -> Attempt:
+    """The form that is written first, with another way from a fork on."""
+    try:
+        way.rest(way.job)
+        return _written(case, case.form, way.job)
+    except Blocked as blocked:
+        return _without_text(case.form, way.job, blocked)
+
+
+def _written(case: Case, form: str, job: Job) -> Attempt:
     """A form that has its text: copies end with their tensors, and all notes so far are those of passes.
 
     Raises :class:`Blocked` where they cannot.
@@ -111,7 +125,7 @@ def written(case: Case, form: str, job: Job) -> Attempt:
     return Attempt(form, job)
 
 
-def without_text(form: str, job: Job, blocked: Blocked) -> Attempt:
+def _without_text(form: str, job: Job, blocked: Blocked) -> Attempt:
     """A form that a pass could not write."""
     return Attempt(form, job, job.finding(blocked.code, blocked.node, blocked.message), built=False)
 
@@ -122,7 +136,7 @@ def judged(case: Case, form: str, job: Job) -> Attempt:
     try:
         _need_all_stores(start, job, case.kind)
     except Blocked as blocked:
-        return without_text(form, job, blocked)
+        return _without_text(form, job, blocked)
     job.told = len(job.notes)
     subject = subject_of(job)
     repairs: list[tuple[cst.CSTNode, str | None]] = []

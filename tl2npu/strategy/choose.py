@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tl2npu.checks import blocks
@@ -11,7 +11,6 @@ from tl2npu.checks.operators import starts
 from tl2npu.checks.run import check_as_it_stands, check_families
 from tl2npu.checks.subject import Finding
 from tl2npu.codes import ROW_SPLIT
-from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Inlined
 from tl2npu.passes.gpu.launch import empty_turns, grid
 from tl2npu.passes.job import Job
@@ -19,7 +18,7 @@ from tl2npu.passes.pipelines.traits import Traits
 from tl2npu.passes.plain import arguments, compared_types
 from tl2npu.results import Disposition
 from tl2npu.strategy import memory, products, rows
-from tl2npu.strategy.attempt import Attempt, Case, built, judged, repair, subject_of, without_text, written
+from tl2npu.strategy.attempt import Attempt, Case, built, judged, rebuilt, repair, subject_of
 from tl2npu.suppress import Suppressions
 
 
@@ -48,10 +47,14 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
     """The forms that were tried, up to the first one that can be proved; the last of them is to be taken."""
     if not kind.is_rewritten or start.options.target == "npuir":
         return _authors(Case(start, kind, suppressions))
-    tried = memory.best(Case(start, kind, suppressions), _rewritten)
+    case = Case(start, kind, suppressions)
+    made = built(case, case.form)
+    tried = memory.best(case, _rewritten, made)
     if not tried[0].job.has_looped or (tried[-1].reached and len(tried) == 1):
         return tried
-    by_block = memory.best(Case(replace(start, loops=False), kind, suppressions), _rewritten)
+    job = made.job if "loops" in made.job.forks else tried[0].job
+    way = job.back("loops", replace(job.ways, loops=False))
+    by_block = memory.best(case, _rewritten, rebuilt(case, way))
     why, blocked = tried[0].blocked, by_block[-1].blocked
     if blocked is not None and not tried[-1].reached and by_block[-1].by is blocks.check and why is not None:
         text = f"{blocked.message}, and in a loop over tasks {why.code} {why.message}"
@@ -123,24 +126,12 @@ def _with_macros_in_place(case: Case, tried: Attempt) -> Attempt:
     return again if again.reached or (tried.blocked and tried.blocked.code in _OF_MACROS) else tried
 
 
-def _rewritten(
-    case: Case, write: Callable[[], Job] | None = None, may_be_better: Callable[[Job], bool] = lambda _: True
-) -> list[Attempt]:
-    """A kernel that is written anew, once: for both vector cores where they can share its rows, else for one.
-
-    ``write``: goes another way from a fork on; there are no forms if what it gives cannot be better.
-    """
+def _rewritten(case: Case, made: Attempt) -> list[Attempt]:
+    """A kernel that is written anew, judged: for both vector cores where they can share its rows, else for one."""
     threads = case.start.options.threads
-    form = ONE if threads == "1" else TWO
-    try:
-        made = built(case, form) if write is None else written(case, form, write())
-    except Blocked as blocked:
-        made = without_text(form, case.start, blocked)
     if not made.built:
         return [made] if threads != "auto" else [made, replace(made, target=ONE)]
-    if not may_be_better(made.job):
-        return []
-    if form == ONE:
+    if case.form == ONE:
         return [_finished(case, ONE, made.job)]
     beyond = products.hands_over_too_often(made.job)  # whatever becomes of its rows
     job, left = (made.job, []) if beyond else rows.shared(case, made.job)

@@ -19,6 +19,7 @@ import libcst as cst
 from tl2npu.checks.memory_plan.program import Arm, Builder, Program
 from tl2npu.checks.memory_plan.tiles import PlannedTile
 from tl2npu.checks.operators.gemm import depth_of
+from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import PTO, Subject
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES
 from tl2npu.dialects.catalogue import Kind
@@ -30,7 +31,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import Caller, Values
 from tl2npu.kernel.factories.concrete import Unknown, evaluate
 from tl2npu.kernel.factories.configs import PLANNING
-from tl2npu.kernel.model import Branch, Buffer, Loop, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Branch, Buffer, Loop, Memory, Op, Operand, Range, Scalar
 from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.variables import variables
@@ -127,6 +128,7 @@ class Needs:
         self._memories = () if by_hand else _PLANNED
         self._choices = list(_choices(subject))
         self._loops = [placed.stmt for placed in subject.statements if isinstance(placed.stmt, Loop)]
+        self._halved = frozenset(split_of(subject).rows) if subject.is_split else frozenset[Range]()
         self._plans: dict[tuple[object, ...], _Plan] = {}
         self._placed: dict[tuple[object, ...], tuple[Placement, Interval | None]] = {}
         self._found: dict[_Told, list[Overflow]] = {}
@@ -268,15 +270,7 @@ class Needs:
 
     def _plan(self, known: Values, without: frozenset[Arm]) -> _Plan:
         """The program for one outcome of the conditions; the same for sizes that give loops the same form."""
-        forms = tuple(
-            (
-                *(item.extent.evaluate(known) in (1, 2, None) and item.extent.evaluate(known) for item in loop.ranges),
-                number_of(loop.num_stages, known) if loop.num_stages is not None else 0,
-                loop.kind in ("pipelined", "unroll") and tuple(item.extent.evaluate(known) for item in loop.ranges),
-            )
-            for loop in self._loops
-        )
-        key = (without, forms)
+        key = without, tuple(_form(loop, known, self._halved) for loop in self._loops)
         if key not in self._plans:
             program = Builder(self.subject, without, known, self.target).build()
             self._plans[key] = _Plan(program, lifetimes(program.steps))
@@ -356,6 +350,17 @@ class Needs:
 def _step(stmt: Op, known: Values) -> int:
     given = stmt.args.get("kL0Size")
     return (given.sym.evaluate(known) if isinstance(given, Scalar) else None) or _K_STEP
+
+
+def _form(loop: Loop, known: Values, halved: frozenset[Range]) -> tuple[int | None, ...]:
+    """The stages of a loop, and its turns: all more than those of which the program differs are the same."""
+    stages = number_of(loop.num_stages, known) if loop.num_stages is not None else 0
+    turns = [item.extent.evaluate(known) for item in loop.ranges]
+    if loop.kind == "unroll":
+        return stages, *turns
+    most = 2 if all(item.step is None and item not in halved for item in loop.ranges) else 3
+    most = max(most, 2 * (stages or 0) + 2) if loop.kind == "pipelined" else most
+    return stages, *(min(count, most) if count is not None else None for count in turns)
 
 
 def _item_size(buffer: Buffer, words: Mapping[str, str]) -> int | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -68,8 +67,7 @@ def gpu_form(job: Job, threads: int) -> None:
 
 def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     """The passes from the author's own words to the last one; ``before``: how often each name was used."""
-    alias, read = imports.add_alias(job), parameters.read(job)
-    authors = unused.authors_names(job)
+    rest = _Rest(threads, before, imports.add_alias(job), parameters.read(job), unused.authors_names(job))
     plainly(job)
     nan_notes.tell(job)
     scalar_tables.to_global(job)
@@ -79,69 +77,77 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     sliced_stores.join(job)
     turned_operands.turn(job)
     images.unfold(job)
-    element_copies.to_copies(job)
-    atomics.to_tile(job)
-    masked_products.apply(job)
-    tail_masks.ask_for_tails(job)
-    cleared.apart(job)
-    homes.assign(job)
-    element_copies_calls.match_types(job)
-    padded_rows.pad(job)
-    element_copies_vectors.by_element(job)
-    converting_copies.rewrite(job)
-    small_integers.to_floats(job)
-    fills.rewrite(job)
-    ragged_copies.to_whole_tiles(job)
-    reductions.rewrite(job)
-    scalar_functions.to_tiles(job)
-    single_stores.to_copies(job)
-    rest = partial(_in_stages, before=before, alias=alias, read=read, authors=authors)
-    job.part("memory", partial(_with_tiles, threads=threads, before=before, authors=authors, rest=rest))
+    job.part("spending", rest.with_memories)
 
 
-def _with_tiles(
-    job: Job, threads: int, before: Counter[str], authors: frozenset[str], rest: Callable[[Job], None]
-) -> None:
-    """The passes that add tiles, and those behind them."""
-    bits.by_element(job)
-    elementwise.rewrite(job)
-    element_copies_vectors.by_element(job)
-    if job.tight:
-        late_sums.put_off(job)
-    else:
-        unread.drop(job)
-        conversions.once(job, lambda buffer: buffer.name not in authors)
-    renamed.drop(job)
-    merged.steps(job, authors)
-    arms.make_where_read(job, authors)
-    empty_loops.leave_out(job)
-    behind.leave_out(job)
-    grid.fold(job, threads)
-    persistent.loop_over_tasks(job)
-    floors.round_down(job)
-    bfloat_scalars.to_float32(job)
-    compared_types.convert(job)
-    arguments.make_legal(job)
-    gpu_allocations.drop_unused(job, before)
-    gpu_allocations.finish(job)
-    job.part("stages", rest)
+@dataclass(frozen=True, eq=False)
+class _Rest:
+    """The passes behind each fork, with what was read before the first of them."""
 
+    threads: int
+    before: Counter[str]
+    alias: tuple[str, cst.CSTNode] | None
+    read: frozenset[str]
+    authors: frozenset[str]
 
-def _in_stages(
-    job: Job,
-    before: Counter[str],
-    alias: tuple[str, cst.CSTNode] | None,
-    read: frozenset[str],
-    authors: frozenset[str],
-) -> None:
-    """Loops in stages or in turns, and what is around the kernel."""
-    if pipelined.limit(job):
+    def with_memories(self, job: Job) -> None:
+        """Tiles in their memories, and copies."""
+        element_copies.to_copies(job)
+        atomics.to_tile(job)
+        masked_products.apply(job)
+        tail_masks.ask_for_tails(job)
+        cleared.apart(job)
+        homes.assign(job)
+        element_copies_calls.match_types(job)
+        padded_rows.pad(job)
+        element_copies_vectors.by_element(job)
+        converting_copies.rewrite(job)
+        small_integers.to_floats(job)
+        fills.rewrite(job)
+        ragged_copies.to_whole_tiles(job)
+        reductions.rewrite(job)
+        scalar_functions.to_tiles(job)
+        single_stores.to_copies(job)
+        bits.by_element(job)
+        job.part("memory", self.with_tiles)
+
+    def with_tiles(self, job: Job) -> None:
+        """The passes that add tiles."""
+        elementwise.rewrite(job)
+        element_copies_vectors.by_element(job)
+        if job.ways.tight:
+            late_sums.put_off(job)
+        else:
+            unread.drop(job)
+            conversions.once(job, lambda buffer: buffer.name not in self.authors)
+        renamed.drop(job)
+        merged.steps(job, self.authors)
+        arms.make_where_read(job, self.authors)
+        empty_loops.leave_out(job)
+        behind.leave_out(job)
+        grid.fold(job, self.threads)
+        job.part("loops", self.over_tasks)
+
+    def over_tasks(self, job: Job) -> None:
+        """Blocks that do several tasks, and what the compiler asks of single statements."""
+        persistent.loop_over_tasks(job)
+        floors.round_down(job)
+        bfloat_scalars.to_float32(job)
+        compared_types.convert(job)
+        arguments.make_legal(job)
+        gpu_allocations.drop_unused(job, self.before)
         gpu_allocations.finish(job)
-    jit.retarget(job)
-    pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
-    scales.name_products(job)
-    unused.drop_unused_names(job, before)
-    parameters.drop_unread(job, read, before, alone=True)
-    imports.drop_alias(job, alias)
-    tiles.say_what_they_hold(job, authors)
-    tidy.join_lines(job)
+        job.part("stages", self.in_stages)
+
+    def in_stages(self, job: Job) -> None:
+        """Loops in stages or in turns, and what is around the kernel."""
+        if pipelined.limit(job):
+            gpu_allocations.finish(job)
+        jit.retarget(job)
+        pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
+        scales.name_products(job)
+        unused.drop_unused_names(job, self.before)
+        parameters.drop_unread(job, self.read, self.before, alone=True)
+        imports.drop_alias(job, self.alias)
+        tiles.say_what_they_hold(job, self.authors)
+        tidy.join_lines(job)

@@ -141,7 +141,7 @@ def load_column(job: Job, column: Column, tile: Place, name: str, names: Names) 
     """Read it into a tile; what lies behind the end of the tensor is zero."""
     tensor, bits = column.tensor, BITS.get(element_type(job, column.tensor))
     base = tensor.name.lower()
-    if not (job.spends and column.ends_rows) or bits not in (None, *_PADDED):
+    if not (job.ways.spends and column.ends_rows) or bits not in (None, *_PADDED):
         _, index = column.at(name)
         value = names.fresh(f"{base}_value")
         inner = [f"{value} = {tensor.name}[{', '.join(index)}]", f"{tile.name}[{tile.at or name}] = {value}"]

@@ -118,7 +118,7 @@ class Temporaries:
     def __init__(self, job: Job) -> None:
         self._names = Names(job)
         self._job = job
-        self.tight = job.tight
+        self.tight = job.ways.tight
         self.only_integer_indices = job.options.device == "A5"
         self._free: dict[tuple[tuple[str, ...], str], list[str]] = {}
         self._taken: list[tuple[tuple[tuple[str, ...], str], str]] = []

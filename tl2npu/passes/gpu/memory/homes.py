@@ -120,7 +120,7 @@ def assign(job: Job) -> None:
 
 def _settle(job: Job) -> Layout:
     """Repeat the layout until every loop that hands tiles over does so in both directions (measured: g9_*)."""
-    closing = Closing(job.spends)
+    closing = Closing(job.ways.spends)
     around = _task_loop(job)
     layouts: list[Layout] = []
 
