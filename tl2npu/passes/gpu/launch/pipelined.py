@@ -26,6 +26,7 @@ from tl2npu.source.tree import nodes_of, replaced
 
 _FEWEST = 2
 _WHY = "# TL612: no stages where a remainder is left: the compiler would drop the last turns"
+_LATER = "# TL612: with stages, what follows runs a turn behind what is above, and needs a vector of its own turn"
 
 
 def limit(job: Job) -> bool:
@@ -224,9 +225,8 @@ def _copy_rows(job: Job, number: int) -> None:
             for stmt in mine:
                 renamed.setdefault(stmt, {})[one.buffer.name] = name
     for stmt, names in renamed.items():
-        lines = [
-            line for pair in copies.get(stmt, ()) for line in parse(job, "T.copy({}, {})".format(*pair), stmt.node)
-        ]
+        text = "\n".join("T.copy({}, {})".format(*pair) for pair in copies.get(stmt, ()))
+        lines = parse(job, f"{_LATER}\n{text}", stmt.node) if text else []
         edits.replace_many(stmt.node, [*lines, _renamed(stmt.node, names)])
     tiles.commit(edits)
     job.apply(edits)
