@@ -17,7 +17,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Op, Operand, Range, Side, walk
+from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Op, Operand, Range, Side
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import const
 
@@ -204,10 +204,7 @@ def _check_loop(subject: Subject, split: Split, item: Range) -> Iterator[Finding
     if not item.start.is_zero:
         text = f"loop `{item.name}` does not start at 0, but `threads=2` halves only its length"
         yield Finding("TL827", loop.node, text)
-    inside = {id(stmt) for stmt in walk(loop.body)}
-    for placed in subject.statements:
-        if id(placed.stmt) not in inside:
-            continue
+    for placed in subject.below(loop):
         stmt = placed.stmt
         if _is_cube(stmt):
             text = f"`threads=2` halves the loop over `{item.name}`, which contains this cube-core statement"

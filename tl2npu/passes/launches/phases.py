@@ -46,7 +46,8 @@ def crowded_kernels(
 def take_apart(original: Index, lazy: Lazy, leave: Container[int], crowded: Collection[int]) -> None:
     """Cut launches in two where they may be.
 
-    ``lazy`` is the file so far, and notes the lines of their kernels. ``leave``: lines of kernels that stay. ``crowded``: those with too many transfers.
+    ``lazy`` is the file so far, and notes the lines of their kernels. ``leave``: lines of kernels that stay.
+    ``crowded``: those with too many transfers.
     """
     names = Names(original)
     if not crowded and not any(names.resolve(call.func) == _GRID for call in calls_in(original.module)):
