@@ -71,6 +71,10 @@ def readable(job: Job) -> Job | None:
 
 def plan(job: Job) -> Plan | None:
     """How the kernel loses its pipeline; None if there is none, or if it cannot be put in order."""
+    return job.fact(_plan)
+
+
+def _plan(job: Job) -> Plan | None:
     found = [use for use in uses(job) if use.code in CODES]
     if not found:
         return None
@@ -174,8 +178,7 @@ def put_in_order(job: Job) -> None:
     copy = readable(job)
     if copy is None:
         return
-    if copy is not job:
-        groups.put(job)
+    job.take(copy)
     found = plan(job)
     assert found is not None
     edits = Edits(job.file.index)
