@@ -64,10 +64,16 @@ def _unaligned(job: Job) -> Iterator[Buffer]:
                 if demand.what == "rows" and whole and job.judge.judge(demand, stmt)[0].holds is False:
                     yield buffer
         src = stmt.args.get("buffer") if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE else None
-        if isinstance(src, Operand) and len(src.buffer.shape) == _RANK:
-            size, width = ITEM_SIZE.get(element_type(job, src.buffer)), src.buffer.shape[-1].constant
-            if size and width and width * size % alignment.BLOCK:
-                yield src.buffer
+        if isinstance(src, Operand) and len(src.buffer.shape) == _RANK and any(_narrow(job, src.buffer)):
+            yield src.buffer
+
+
+def _narrow(job: Job, buffer: Buffer) -> Iterator[bool]:
+    """For each call, whether rows are no whole blocks."""
+    name = element_type(job, buffer)
+    for caller in job.judge.callers:
+        width, size = buffer.shape[-1].evaluate(caller.values), ITEM_SIZE.get(caller.words.get(name, name))
+        yield size is not None and width is not None and bool(width * size % alignment.BLOCK)
 
 
 def _is_along_rows(stmt: Op) -> bool:
