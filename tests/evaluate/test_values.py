@@ -236,3 +236,22 @@ def test_a_tensor_may_have_the_type_of_another_whatever_the_module_calls_so() ->
     text = gpu(body, tensors=tensors) + "\nX = torch.tensor([100])\n"
     x = np.ones((16, 16))
     assert np.array_equal(values(text, {"X": x, "Y": 0 * x}, M=16, N=16)["Y"], x)
+
+
+def test_tiles_under_a_condition_on_the_thread_are_those_of_all_its_threads() -> None:
+    body = """
+    t = T.get_thread_binding()
+    x = T.alloc_shared((16, N), "float32")
+    y = T.alloc_fragment((N,), "float32")
+    if t < 64:
+        T.copy(X[b * 16, 0], x)
+        for i, j in T.Parallel(16, N):
+            x[i, j] *= 2.0
+    else:
+        T.fill(y, 1.0)
+    for i, j in T.Parallel(16, N):
+        x[i, j] = x[i, j] + y[j]
+    T.copy(x, Y[b * 16, 0])
+    """
+    found = values(gpu(body), {"X": X, "Y": NOTHING}, M=40, N=32)["Y"]
+    np.testing.assert_allclose(found, 2 * X + 1, rtol=1e-12)
