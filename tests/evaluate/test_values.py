@@ -255,3 +255,17 @@ def test_tiles_under_a_condition_on_the_thread_are_those_of_all_its_threads() ->
     """
     found = values(gpu(body), {"X": X, "Y": NOTHING}, M=40, N=32)["Y"]
     np.testing.assert_allclose(found, 2 * X + 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits", "expected"),
+    [("float16", 0x3E00, 1.5), ("bfloat16", 0xC0A0, -5.0), ("float32", 0x41200000, 10.0)],
+)
+def test_floats_made_of_bits(dtype: str, bits: int, expected: float) -> None:
+    """The numbers are those of IEEE 754."""
+    body = f"""
+    for i, j in T.Parallel(16, N):
+        Y[b * 16 + i, j] = T.reinterpret("{dtype}", T.cast(X[b * 16 + i, j], "uint32"))
+    """
+    found = values(gpu(body), {"X": np.full((16, 8), bits), "Y": np.zeros((16, 8))}, M=16, N=8)["Y"]
+    assert np.all(found == expected)

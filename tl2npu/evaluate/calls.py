@@ -14,6 +14,7 @@ from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.expressions import CORES, Expressions, number
 from tl2npu.evaluate.values import Function, NotChecked
 from tl2npu.kernel import languages
+from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.style import Dialect
 from tl2npu.source.names import Names
@@ -141,12 +142,16 @@ class Calls(Expressions):
         return np.where(test, self.number(args[1]), self.number(args[2]))
 
     def reinterpreted(self, args: Args) -> object:
-        """The bits of an integer as another integer; which argument is the type differs from version to version."""
+        """The bits of an integer as another type; which argument is the type differs from version to version."""
         first, second = map(self.value, args)
         dtype, value = (first, second) if isinstance(first, str) else (second, first)
-        if not isinstance(dtype, str) or not arithmetic.bits(dtype) or np.asarray(value).dtype.kind == "f":
+        if not isinstance(dtype, str) or np.asarray(value).dtype.kind == "f":
             raise NotChecked("the bits of a float have no meaning here")
-        return arithmetic.cast(value, dtype)[()]
+        if arithmetic.bits(dtype):
+            return arithmetic.cast(value, dtype)[()]
+        if plain(dtype) not in arithmetic.BITS:
+            raise NotChecked(f"the bits of `{dtype}` have no meaning here")
+        return arithmetic.of_bits(value, dtype)
 
     def symbol(self, args: Args) -> object:
         """Sizes that only a launch knows, by their text."""
