@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import libcst as cst
@@ -18,6 +18,7 @@ from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.style import dialect_of, is_gpu_kernel
 from tl2npu.options import Options, Target
 from tl2npu.passes.eager.factories import find_eager
+from tl2npu.passes.host import importable
 from tl2npu.passes.job import Job, diagnostic
 from tl2npu.passes.no_launch import no_launch
 from tl2npu.passes.unseen_kernels import unseen_kernels
@@ -80,16 +81,29 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     )
 
 
-def not_importable(
-    original: Index, module: cst.Module, kernels: Sequence[KernelResult], target: Target
-) -> list[Diagnostic]:
-    """What keeps a file with kernels for the NPU from being imported there. ``module``: its new text."""
+def made_importable(
+    original: Index,
+    module: cst.Module,
+    kernels: Sequence[KernelResult],
+    target: Target,
+    users: Callable[[str], Sequence[object]],
+) -> tuple[cst.Module, list[tuple[cst.CSTNode, str]], list[Diagnostic]]:
+    """The new module of a file, with kernels for the NPU, without what stops its import there; what was done, by node.
+
+    The diagnostics are of what stops it still. ``users``: the other files that take a name from this one.
+    """
     if not any(kernel.for_npu for kernel in kernels):
-        return []
-    failing = importing.failing(original.after(module) if module is not original.module else original, target)
-    found = [finding("TL734", original.first_line(node) or 1, text) for node, text in failing]
+        return module, [], []
+    is_new, said = module is not original.module, importable.Said()
+    now = original.after(module) if is_new else original
+    missing = list(importing.missing(now, target))
+    if missing and is_new and target == "ascendc":
+        module, said = importable.mend(now, [node for node, _ in missing], users)
+        missing = list(importing.missing(now.after(module), target)) if said else missing
+    found = [finding("TL734", original.first_line(node) or 1, text) for node, text in importing.told(missing, target)]
     beside = importing.beside_refused(original, kernels)
-    return found + [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]
+    found += [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]
+    return module, said, found
 
 
 def _is_for(target: Target, located: Located, names: Names) -> bool:

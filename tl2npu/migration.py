@@ -15,7 +15,7 @@ from tl2npu.across.grafts import Grafted, grafted
 from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
 from tl2npu.checking import check_text as check_text
-from tl2npu.checking import finding, not_importable, unparsable, unused_comments
+from tl2npu.checking import finding, made_importable, unparsable, unused_comments
 from tl2npu.checks.cross_core import flags
 from tl2npu.checks.row_split import doubled
 from tl2npu.checks.subject import Subject
@@ -203,12 +203,15 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         if file.options.target == "ascendc":
             module, gone = npuir_host.of_file(original.module, module, kernels)
             done.changes += [Change("TL451", original.first_line(node) or 1, text) for node, text in gone]
+    module, mended, stops = made_importable(original, module, kernels, file.options.target, file.users.of)
+    diagnostics += stops
+    done.changes += [Change("TL124", original.first_line(node) or 1, text) for node, text in mended]
+    if module is not original.module:
         plain = module.code
         python = ast.parse(plain)
         new = relayout(file.text, plain, file.path, (file.native.python, python))
         if new != plain:
             ast.parse(new)
-    diagnostics += not_importable(original, module, kernels, file.options.target)
     heard = [item for item in diagnostics if not suppressions.covers(item.line, item.code)]
     diagnostics = [d for d in (*heard, *unused_comments(suppressions)) if d.kernel not in left_out.values()]
     result = FileResult(

@@ -84,17 +84,11 @@ GOOD = KERNEL.format(jit="", name="good", arg="", body="T.clear(x)")
 @pytest.mark.parametrize(
     ("head", "settings", "name"),
     [
-        ("", {"arg": ", d=T.bfloat16"}, "T.bfloat16"),
-        ("", {"arg": ", d=T.float"}, "T.float"),
-        ("", {"arg": ", d: T.dtype = None"}, "T.dtype"),
+        ("D = T.bfloat16", {}, "T.bfloat16"),
+        ("", {"arg": ", d=T.float", "body": "T.shfl_xor(x[0, 0], d.bits)"}, "T.float"),
         ("from tilelang.tileop.base import GemmWarpPolicy", {}, "tilelang.tileop.base"),
         ("import tilelang.tileop", {}, "tilelang.tileop"),
         ("from tilelang.language import alloc_global", {}, "tilelang.language.alloc_global"),
-        (
-            "",
-            {"jit": ", pass_configs={tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: True}"},
-            "tilelang.PassConfigKey.TL_ENABLE_FAST_MATH",
-        ),
     ],
 )
 def test_files_that_cannot_be_imported(head: str, settings: dict[str, str], name: str) -> None:
@@ -103,6 +97,22 @@ def test_files_that_cannot_be_imported(head: str, settings: dict[str, str], name
     assert sorted(kernel.disposition for kernel in result.kernels) == ["migrated", "refused"]
     said = [item.message for item in result.diagnostics if item.code == "TL734"]
     assert said == [f"`{name}` does not exist in Ascend TileLang, so this file cannot be imported"]
+
+
+def test_what_a_refused_kernel_needs_is_written_so_that_an_npu_can_import_it() -> None:
+    """Element types are strings on GPUs as well, and so are keys; both get their hints from quoted annotations."""
+    settings = {"arg": ", d: T.dtype = T.bfloat16, e: 'T.dtype' = 1", "body": "T.shfl_xor(x[0, 0], 1)", "name": "bad"}
+    head = "from tilelang.tools.cuda import iket"
+    jit = ", pass_configs={tilelang.PassConfigKey.TL_ENABLE_FAST_MATH: True}"
+    late = 'def show():\n    """Shows."""\n    return iket.event_table()\n'
+    result = migrate_text(HEAD.format(head) + GOOD + KERNEL.format(jit=jit, **settings) + late, "k.py", Options())
+    assert {item.code for item in result.diagnostics if item.severity == "error"} == {"TL184"}
+    new = result.new_text or ""
+    assert ", d: \"T.dtype\" = \"bfloat16\", e: 'T.dtype' = 1):\n" in new
+    assert ', pass_configs={"tl.enable_fast_math": True})\n' in new
+    assert 'def show():\n    """Shows."""\n    from tilelang.tools.cuda import iket\n    return iket' in new
+    assert new.count("iket import") + new.count("import iket") == 1
+    assert "from tilelang.tools" not in new.split("def good")[0]
 
 
 def test_files_that_can_be_imported() -> None:
@@ -121,7 +131,7 @@ def test_a_refused_kernel_in_the_same_factory() -> None:
 
 
 def test_check_says_it_of_a_file_that_was_migrated() -> None:
-    bad = KERNEL.format(jit="", name="bad", arg=", d=T.bfloat16", body="T.shfl_xor(x[0, 0], 1)")
+    bad = "D = T.bfloat16\n" + KERNEL.format(jit="", name="bad", arg="", body="T.shfl_xor(x[0, 0], 1)")
     new = migrate_text(HEAD.format("") + GOOD + bad, "k.py", Options()).new_text
     assert "TL734" in {item.code for item in check_text(new, "k.py", Options()).diagnostics if item.severity == "error"}
 

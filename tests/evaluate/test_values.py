@@ -202,3 +202,37 @@ def test_rows_of_an_image_as_a_matrix() -> None:
     padded = np.pad(image[0], ((1, 1), (1, 1), (0, 0)))
     expected = np.array([[np.tensordot(padded[y : y + 3, x : x + 3], weight, 3) for x in range(5)] for y in range(6)])
     np.testing.assert_allclose(found, expected.reshape(30, 16), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("parity", "runs"), [("(k + 1) % 2", True), ("k % 2", False)])
+def test_warp_groups_run_from_top_to_bottom_unless_one_waits_for_a_later_statement(parity: str, runs: bool) -> None:
+    text = gpu(
+        f"""
+        x = T.alloc_shared((16, 16), "float32")
+        full = T.alloc_barrier([128])
+        empty = T.alloc_barrier(128)
+        for k in T.serial(N // 16):
+            with T.ws(1):
+                T.barrier_wait(empty, {parity})
+                T.tma_copy(X[b * 16, k * 16], x, barrier=full[0])
+                T.mbarrier_arrive(mbarrier=full[0])
+            with T.ws(0):
+                T.mbarrier_wait_parity(mbarrier=full[0], parity=k % 2)
+                T.copy(x, Y[b * 16, k * 16])
+                T.barrier_arrive(empty)
+        """
+    )
+    x = np.arange(16 * 48, dtype=np.float64).reshape(16, 48)
+    if runs:
+        assert np.array_equal(values(text, {"X": x, "Y": 0 * x}, M=16, N=48)["Y"], x)
+    else:
+        with pytest.raises(NotChecked, match="waits at `empty`"):
+            values(text, {"X": x, "Y": 0 * x}, M=16, N=48)
+
+
+def test_a_tensor_may_have_the_type_of_another_whatever_the_module_calls_so() -> None:
+    tensors = 'X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), X.dtype)'
+    body = "for i, j in T.Parallel(16, N):\n    Y[b * 16 + i, j] = X[b * 16 + i, j]"
+    text = gpu(body, tensors=tensors) + "\nX = torch.tensor([100])\n"
+    x = np.ones((16, 16))
+    assert np.array_equal(values(text, {"X": x, "Y": 0 * x}, M=16, N=16)["Y"], x)

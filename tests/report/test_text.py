@@ -10,7 +10,7 @@ from tests.report.support import HOSTILE, RUN, finding, hostile, kernel, many, r
 from tl2npu.report.build import build
 from tl2npu.report.model import Run
 from tl2npu.report.text import TextReport
-from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, SelfCheck, Skipped
+from tl2npu.results import Change, Diagnostic, FileResult, KernelResult, SelfCheck, Skipped, Verified
 
 WRITTEN = replace(RUN, written=True)
 
@@ -36,6 +36,9 @@ def test_kernels_with_their_diagnostics_and_changes() -> None:
     assert lines == [
         "k.py:10 a: migrated -> developer (why)",
         "  k.py:2:3 warning TL801 memory-capacity: at 2",
+        "  assumed: line 2: at 2",
+        "  test: the sizes and element types that callers outside of the file use",
+        "  test: values: `tl2npu verify` runs the old and the new kernel on the simulator, or on an NPU",
         "    line 11: TL201 done",
         "    line 12: TL202 risky [unsafe]",
         "k.py:20 b: refused",
@@ -49,17 +52,43 @@ def test_kernels_with_their_diagnostics_and_changes() -> None:
     assert "TL201 done" not in text([file])
 
 
+def test_what_a_reviewer_asks() -> None:
+    """Decisions, assumptions, costs with shares of the time, and tests that follow from what was done."""
+    changes = (
+        Change("TL131", 12, "copied `p` to L1 for the gemm", "a"),
+        Change("TL133", 13, "`s` is copied to the vector cores", "a"),
+        Change("TL133", 14, "`o` is accumulated on the vector cores", "a"),
+        Change("TL612", 11, "keeps stages where n % 2 == 0", "a"),
+    )
+    notes = (Diagnostic("TL144", "mixed", "info", 15, "wrote float32", kernel="a"),)
+    done = replace(
+        kernel("a", 10), pipes=(("cube", 60.0), ("vector", 39.0), ("scalar", 1.0)), verified=Verified("sim", 1, 0.0)
+    )
+    lines = text([FileResult("k.py", "old", "new", None, (done,), notes, changes)], WRITTEN, explain=True).split("\n")
+    assert [line.strip() for line in lines if line.startswith(("  decided", "  assumed", "  costs", "  test"))] == [
+        "decided: 1 tile handed to the cube core, 2 products handed back",
+        "decided: line 11: keeps stages where n % 2 == 0",
+        "assumed: line 15: wrote float32",
+        "costs: work of a block at the first call of the file, by the cost model: cube 60%, vector 39%",
+        "test: a loop whose turns fill its stages, and one that leaves a remainder",
+        "test: one call many times: where cores overtake each other, results change from call to call",
+        "test: the tolerance: some steps are more exact than on a GPU",
+    ]
+
+
 def test_changes_stand_in_the_order_of_lines_and_once() -> None:
     """Of two changes of one line the one that was made first comes first."""
     made = (("TL203", 12, "b"), ("TL210", 9, "c"), ("TL203", 12, "b"), ("TL201", 12, "a"), ("TL203", 12, "d"))
+    made += tuple(("TL110", line, "e") for line in range(20, 29))
     changes = tuple(Change(code, line, message, "a") for code, line, message in made)
     file = FileResult("k.py", "old", "new", kernels=(kernel("a", 1),), changes=changes)
     lines = text([file], WRITTEN, explain=True).split("\n")
-    assert lines[1:-2] == [
+    assert lines[2:-2] == [
         "    line 9: TL210 c",
         "    line 12: TL203 b",
         "    line 12: TL201 a",
         "    line 12: TL203 d",
+        "    lines 20, 21, 22, 23, 24, 25 and 3 more: TL110 e",
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.verify.test_triton import HOST, KERNEL, OLD, verified
 from tl2npu.interpreter.launch import Launch, TensorArgument
-from tl2npu.verify.triton_sizes import explained, other_sizes
+from tl2npu.verify.triton_further import explained, other_sizes
 
 ROWS = """import torch
 import triton

@@ -6,6 +6,12 @@ import ast
 from collections.abc import Sequence
 from typing import Literal
 
+import libcst as cst
+
+from tl2npu.source.index import Index
+from tl2npu.source.named_by_call import returns_of
+from tl2npu.source.names import Names
+
 Kind = Literal["plain", "members", "values"]
 """``members``: what the body assigns becomes members of an enumeration, ``values``: members that are values as well."""
 
@@ -29,6 +35,22 @@ def kind_of(node: ast.ClassDef, bases: Sequence[str], decorators: Sequence[str])
     if any(isinstance(inner, ast.FunctionDef) and inner.name in _OWN_WAYS for inner in node.body):
         return None
     return "values" if _MIXED & set(bases) else "members"
+
+
+def stands_in_for(node: ast.ClassDef, text: str) -> str | None:
+    """The module of TileLang that the instances of a class ask for what they do not have: ``__getattr__`` returns
+    ``getattr(module, name)``. ``text``: that of the module of the class."""
+    if not any(isinstance(inner, ast.FunctionDef) and inner.name == "__getattr__" for inner in node.body):
+        return None
+    index = Index.parse(text)
+    names = Names(index)
+    for method in names.functions["__getattr__"]:
+        owner = index.enclosing(method, cst.ClassDef)
+        for value in returns_of(method) if owner is not None and owner.name.value == node.name else ():
+            if isinstance(value, cst.Call) and value.args and getattr(value.func, "value", "") == "getattr":
+                found = names.resolve(value.args[0].value)
+                return found if found in ("tilelang", "tilelang.language") else None
+    return None
 
 
 def _has_slots(decorator: ast.Call) -> bool:

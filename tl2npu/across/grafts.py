@@ -34,6 +34,7 @@ class Graft:
     """One statement that was put in. ``anchor`` is the node of the name that it binds, which every edit keeps.
 
     ``imported``: the file itself imports the name, or assigns it; else the name is only there for other grafts.
+    ``through``: the module of TileLang for which it imports an object of the repository.
     """
 
     node: cst.BaseStatement
@@ -41,6 +42,7 @@ class Graft:
     name: str
     imported: bool
     foreign: Foreign
+    through: str | None = None
 
 
 @dataclass(eq=False)
@@ -126,7 +128,7 @@ class _Grafter:
         if isinstance(found, Constant):
             self._put(item.statement, item.name, f"_ = {_literal(found.value)}\n", None)
         elif isinstance(found, External):
-            self._language(item, found.dotted)
+            self._language(item, found.dotted, found.through)
         elif isinstance(found, Function) and (dotted := forwarded_to(found, self.symbols)) is not None:
             self._language(item, dotted)
         elif isinstance(found, Function) and kind_of(found, self.symbols) in ("macro", "helper", "importer"):
@@ -134,12 +136,12 @@ class _Grafter:
             if not self._function(item.statement, item.name, found, found.node, {}):
                 del self.known[id(found.node)]
 
-    def _language(self, item: Import, dotted: str) -> None:
+    def _language(self, item: Import, dotted: str, through: bool = False) -> None:
         """An import of what the name means, if that is of TileLang and the file does not say so itself."""
         module, _, name = dotted.rpartition(".")
         if is_tilelang(dotted) and self.names.resolve(cst.Name(item.name)) != canonical(dotted):
             text = f"from {module} import {name} as _\n" if module else f"import {name} as _\n"
-            self._put(item.statement, item.name, text, None)
+            self._put(item.statement, item.name, text, None, through=dotted if through else None)
 
     def _function(
         self,
@@ -169,6 +171,7 @@ class _Grafter:
         source: tuple[Function, ast.FunctionDef] | None,
         bare: frozenset[str] = frozenset(),
         own: bool = True,
+        through: str | None = None,
     ) -> None:
         index = Index.parse(text, own=True)
         node = index.module.body[0]
@@ -183,7 +186,7 @@ class _Grafter:
             edits.replace(placeholder, anchor)
             node = edits.apply(index.module).body[0]
         assert isinstance(node, cst.BaseStatement)
-        graft = Graft(node, anchor, name, own, Foreign(path, line, index))
+        graft = Graft(node, anchor, name, own, Foreign(path, line, index), through)
         self.behind.setdefault(id(at), (at, []))[1].append(graft)
 
     def surroundings(self, at: cst.CSTNode) -> Surroundings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,6 +39,7 @@ def restored(done: Grafted, module: cst.Module, path: str) -> tuple[cst.Module, 
     for graft in done.grafts:
         if not graft.imported and after[graft.name]:
             raise Kept(f"`{graft.name}` would have to be imported")
+    bare = _at_first_hand(bare, {graft.name: graft.through for graft in done.grafts if graft.through is not None})
     gone: Gone = []
     if Path(path).name != "__init__.py":  # what a package imports, others take from it
         names = {graft.name.split(DOT)[0] for graft in done.grafts if graft.imported}
@@ -89,6 +90,28 @@ def _without_grafts(done: Grafted, module: cst.Module) -> cst.Module:
         if id(node) in anchors:
             raise Kept(f"`{anchors[id(node)].name}` of another file was changed")
     return module
+
+
+def _at_first_hand(module: cst.Module, through: Mapping[str, str]) -> cst.Module:
+    """The module with imports of TileLang itself for those of objects that stand in for it: name -> the module.
+
+    They have members of their own, ``PassConfigKey`` for one, which know nothing of an NPU.
+    """
+    index = Index.of(module)
+    edits = Edits(index)
+    for node in index.statements if through else ():
+        aliases = list(node.names) if isinstance(node, cst.ImportFrom) and isinstance(node.names, Sequence) else []
+        own = [alias for alias in aliases if _bound(alias) in through]
+        line = index.parent(node)
+        if not own or line is None:
+            continue
+        named = [(through[name], name) for name in map(_bound, own)]
+        lines = [f"import {whole} as {name}" if name != whole else f"import {name}" for whole, name in named]
+        rest = [line] if len(own) < len(aliases) else []
+        for alias in own if rest else ():
+            edits.remove(alias)
+        edits.replace_many(line, [*map(cst.parse_statement, sorted(lines)), *rest])
+    return edits.apply(module)
 
 
 def _without_makers(done: Grafted, module: cst.Module, gone: Gone, names: set[str]) -> cst.Module:

@@ -34,9 +34,13 @@ class Constant:
 
 @dataclass(frozen=True)
 class External:
-    """Something of a module outside of the repository, by its dotted name."""
+    """Something of a module outside of the repository, by its dotted name.
+
+    ``through``: an object of the repository stands for it, which has other things of its own.
+    """
 
     dotted: str
+    through: bool = False
 
 
 @dataclass(frozen=True)
@@ -275,8 +279,8 @@ class Symbols:
             return self._instance(table, node) if pairs is None else self.valued(table, pairs)
         return self.constant(node, lambda inner: self.valued(table, inner))
 
-    def _instance(self, table: Module, call: ast.Call) -> Instance | None:
-        """What a call makes, if it is one of a plain class."""
+    def _instance(self, table: Module, call: ast.Call) -> Instance | External | None:
+        """What a call makes, if it is one of a plain class, or of one that stands in for TileLang."""
         made = self.valued(table, call.func) if isinstance(call.func, (ast.Name, ast.Attribute)) else None
         outside = self._known(lambda inner: self.valued(table, inner))
         if isinstance(made, External) and made.dotted == "types.SimpleNamespace":
@@ -284,6 +288,8 @@ class Symbols:
             return Instance(attributes) if attributes is not None else None
         if not isinstance(made, Class) or self._kind(made) != "plain":
             return None
+        if (dotted := classes.stands_in_for(made.node, made.module.text)) is not None:
+            return External(dotted, through=True)
         inside = self._known(lambda inner: self.valued(made.module, inner))
         given = instances.initial(made.node, call, outside, inside)
         return Instance(given, made, instances.is_frozen(made.node)) if given is not None else None

@@ -148,9 +148,9 @@ def _waiting(
     """One core waits for the other; a number of stages that the caller sets to one may be why."""
     if not made.waits or not made.waiting or made.waiting < _MUCH * made.expected:
         return
-    launch = subject.kernel.launched
+    launch, factory = subject.kernel.launched, subject.located.factory
     for loop in [stmt for stmt in subject.kernel.walk() if isinstance(stmt, Loop) and stmt.kind == "pipelined"]:
-        node = stages_node(loop)
+        node = stages_node(loop, factory.node if factory is not None else None)
         name = code(node.body) if isinstance(node, cst.IfExp) else ""
         if name in caller.values and caller.values[name] < 2 and name not in sizes:
             other = estimate(subject, Needs.of_subject(subject), caller, {**sizes, name: 2}, cores)

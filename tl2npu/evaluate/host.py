@@ -137,6 +137,7 @@ def tensors(machine: Machine, node: cst.FunctionDef) -> tuple[dict[str, Tile], d
     """The tensors that a prim_func takes, with nothing in them, and the element types of its other parameters."""
     found: dict[str, Tile] = {}
     scalars: dict[str, str] = {}
+    around, machine.frame = machine.frame, Frame(machine.frame)  # a later one may have the type of an earlier one
     for param in (*node.params.posonly_params, *node.params.params):
         name, written = param.name.value, param.annotation.annotation if param.annotation is not None else None
         args: list[cst.BaseExpression] = []
@@ -160,6 +161,8 @@ def tensors(machine: Machine, node: cst.FunctionDef) -> tuple[dict[str, Tile], d
         if any(size < 0 for size in shape) or np.prod(shape, dtype=np.float64) > 1e7:
             raise NotChecked(f"`{name}` is too large to be evaluated")
         found[name] = Tile(name, dtype, Memory.GM, np.zeros(shape, arithmetic.storage(dtype)))
+        machine.frame.values[name] = found[name]
+    machine.frame = around
     return found, scalars
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.evaluate.apart import apart, nest_of
+from tl2npu.evaluate.barriers import GROUP
 from tl2npu.evaluate.cores import Layout
 from tl2npu.evaluate.statements import Statements
 from tl2npu.evaluate.values import Cell, Frame, Function, NotChecked, Row, Unknown, whole_number
@@ -76,7 +77,7 @@ class Machine(Statements):
     def _block(self, block: tuple[int, ...]) -> None:
         body, around, params = self.kernel
         self.block, self.launches, self.shared, self.lanes, self.numbers = block, 0, {}, (), {}
-        self.mask, self.active = None, tuple(range(self.layout.cores))
+        self.mask, self.active, self.threads_of_group = None, tuple(range(self.layout.cores)), 0
         self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
         self.core, self.frame = 0, self.frames[0]
         self.statements(body)
@@ -144,9 +145,13 @@ class Machine(Statements):
             if op is not None and op.kind is Kind.LAUNCH:
                 assert isinstance(item, cst.Call)
                 self._launch(node, item)
+            elif op is not None and op.name == "ws" and self.is_gpu:
+                assert isinstance(item, cst.Call)
+                self.threads_of_group = GROUP * len(item.args)
             elif op is None or (op.kind is not Kind.SCOPE and op.name not in ("rs",)):
                 raise NotChecked(f"`with {code(item)}` has no meaning here")
         self.statements(body_of(node))
+        self.threads_of_group = 0
 
     def _while(self, node: cst.While) -> None:
         for _ in range(_MOST_TURNS):

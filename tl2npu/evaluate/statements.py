@@ -12,7 +12,8 @@ import libcst as cst
 import numpy as np
 
 from tl2npu.dialects.catalogue import Core, Kind, Operator
-from tl2npu.evaluate import arithmetic, elements, operators
+from tl2npu.evaluate import arithmetic, barriers, elements, operators
+from tl2npu.evaluate.barriers import Barriers
 from tl2npu.evaluate.cores import Cores, Layout
 from tl2npu.evaluate.expressions import Expressions, Run, raw
 from tl2npu.evaluate.values import Array, Cell, Frame, Function, NotChecked, Region, Tile, whole_number
@@ -46,6 +47,11 @@ class _Return(Exception):
         super().__init__()
         self.value = value
 
+def _node(value: object) -> cst.BaseExpression:
+    assert isinstance(value, cst.BaseExpression)
+    return value
+
+
 @dataclass(frozen=True)
 class _Operation:
     """A call of an operator: for each parameter what gives its argument, whether a variable stands for its value, and
@@ -61,6 +67,7 @@ class Statements(Cores):
     def __init__(self, names: Names, dialect: Dialect, layout: Layout) -> None:
         super().__init__(names, dialect, layout)
         self._runs: dict[int, Callable[[], None]] = {}
+        self.threads_of_group = 0
         self._operations: dict[int, _Operation | None] = {}
 
     def small(self, node: cst.BaseSmallStatement) -> None:
@@ -77,6 +84,9 @@ class Statements(Cores):
         call = node.value if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call) else None
         if call is not None and type(call.func) is cst.Name:
             return lambda: self._called(call)
+        op = self.operator(call.func) if call is not None else None
+        if call is not None and op is not None and op.name in barriers.WAITS | barriers.ARRIVES:
+            return lambda: self._at_barrier(op, call)
         if call is not None:
             return lambda: self.each(lambda first: self._operator(call, first))
         if kind is cst.Assign or kind is cst.AnnAssign:
@@ -95,6 +105,23 @@ class Statements(Cores):
             self.each(lambda first: self._operator(call, first))
         else:
             self._macro(function, call)
+
+    def _at_barrier(self, op: Operator, call: cst.Call) -> None:
+        """A wait or an arrival; what all threads come to orders nothing here."""
+        if not self.threads_of_group:
+            return
+        bound = op.bind([(arg.keyword.value if arg.keyword else None, arg.value) for arg in call.args])
+        node, place = _node(bound["mbarrier"]), 0
+        if isinstance(node, cst.Subscript):
+            index = node.slice[0].slice
+            node, place = node.value, self.whole(index.value) if isinstance(index, cst.Index) else 0
+        found = self.frame.find(node.value) if isinstance(node, cst.Name) else None
+        if not isinstance(found, Barriers):
+            raise NotChecked(f"`{code(node)}` is not a barrier that is known")
+        if op.name in barriers.ARRIVES:
+            found.arrive(place, self.threads_of_group)
+        else:
+            found.wait(place, self.whole(_node(bound["parity"])))
 
     def _return(self, node: cst.Return) -> None:
         raise _Return(None if node.value is None else self.raw(node.value))
@@ -149,7 +176,7 @@ class Statements(Cores):
             return
         self.spend(math.prod(self.lanes))
         if isinstance(value, (tuple, str, Tile)):
-            raise NotChecked(f"`{target.tile.name}` is assigned what is no number")
+            raise NotChecked(f"`{target.tile.name}` is assigned what is not a number")
         if self.watch is not None and self.lanes and not target.tile.local:
             self.watch.stores(target.tile, target.starts, self.lanes, self.mask)
         elements.store(target.tile, target.starts, value, self.lanes, self.mask, how, self.is_gpu)
@@ -178,7 +205,7 @@ class Statements(Cores):
         else:
             raise NotChecked(f"`{code(node)}` has no meaning here")
 
-    def _allocated(self, name: str, call: cst.Call, first: bool) -> Tile | Cell | None:
+    def _allocated(self, name: str, call: cst.Call, first: bool) -> Tile | Cell | Barriers | None:
         op = self.operator(call.func)
         if op is not None and op.kind is Kind.TYPE and len(call.args) == 3:
             sizes, dtype, base = (self.value(arg.value) for arg in call.args)
@@ -189,9 +216,10 @@ class Statements(Cores):
         if op is None or op.kind is not Kind.ALLOC:
             return None
         if "barrier" in op.name:
-            return Cell(name, "int32", 0)
+            counts = self.value(call.args[0].value) if call.args else 1
+            return Barriers(name, list(counts) if isinstance(counts, (tuple, list)) else [counts])
         if op.memory is None and "mem" not in op.name:
-            raise NotChecked(f"`{name}` is no memory")
+            raise NotChecked(f"`{name}` is not a memory")
         _, bound = self._bound(op, call)
         dtype = str(bound.get("dtype", "float32"))
         if op.memory == "var":

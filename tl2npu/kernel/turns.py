@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator, code, unparenthesised
 from tl2npu.kernel.model import Kernel, Let, Loop, walk
@@ -38,14 +39,20 @@ class Turns:
         return size if self.tile is None else ceildiv(size, evaluator.sym(self.tile, self.env))
 
 
-def stages_node(loop: Loop) -> cst.BaseExpression | None:
-    """What the loop is given as ``num_stages``, by name."""
-    return argument(loop.call, "num_stages") if loop.call is not None else None
+def stages_node(loop: Loop, factory: cst.FunctionDef | None = None) -> cst.BaseExpression | None:
+    """What the loop is given as ``num_stages``, by name; with ``factory``, what that calls so where it chooses it."""
+    node = argument(loop.call, "num_stages") if loop.call is not None else None
+    if factory is None or not isinstance(node, cst.Name):
+        return node
+    lines = (line for line in factory.body.body if isinstance(line, cst.SimpleStatementLine))
+    made = [small for line in lines for small in line.body if node.value in assigned_names(small)]
+    chosen = made[0].value if len(made) == 1 and isinstance(made[0], cst.Assign) else None
+    return chosen if isinstance(chosen, cst.IfExp) else node
 
 
-def conditions_of_stages(loop: Loop) -> tuple[str, ...]:
+def conditions_of_stages(loop: Loop, factory: cst.FunctionDef | None) -> tuple[str, ...]:
     """``a`` and ``b`` of ``num_stages=2 if a and b else 0``."""
-    node = stages_node(loop)
+    node = stages_node(loop, factory)
     if not isinstance(node, cst.IfExp) or code(node.orelse) != "0":
         return ()
     return tuple(unparenthesised(part) for part in _conjuncts(node.test))

@@ -458,7 +458,9 @@ def _tile_of(message: str) -> str:
 
 
 def _judge(job: Job) -> Judge:
-    return Judge.of(job.file, job.located, job.kernel, callers_of(job.file, job.located), job.late)
+    callers, factory = callers_of(job.file, job.located), job.located.factory
+    defaults = [found for one in callers if factory and (found := one.with_defaults(factory.node)) is not None]
+    return Judge.of(job.file, job.located, job.kernel, (*callers, *defaults), job.late)
 
 
 def diagnostic(

@@ -9,6 +9,7 @@ from tl2npu.report.effort import duration, effort
 from tl2npu.report.escape import visible
 from tl2npu.report.hunks import unified
 from tl2npu.report.model import Entry, Finding, Report, counted, order, place
+from tl2npu.report.review import answers
 from tl2npu.report.text import summary
 from tl2npu.results import VERDICTS, WITH_ERRORS, KernelResult, Verified
 
@@ -56,6 +57,9 @@ def render(report: Report, *, limit: int = COMMENT_LIMIT) -> str:
     found = [pair for severity in ("error", "warning", "info") for pair in _found(report, severity)]
     title = f"<details><summary>{counted(len(found), 'finding')}</summary>\n\n"
     page.section([title] if found else [], (_finding(*pair) for pair in found), "\n</details>\n\n")
+    asked = [] if report.run.task == "check" else [pair for pair in rows if pair[1].rewritten]
+    title = "<details><summary>For the review</summary>\n\n"
+    page.section([title] if asked else [], (_answers(*pair) for pair in asked), "\n</details>\n\n")
     changed = [entry for entry in report.entries if entry.hunks]
     page.section(["### Changes\n\n"] if changed else [], map(_diff, changed), "")
     if page.left_out:
@@ -152,6 +156,11 @@ def _finding(entry: Entry, finding: Finding) -> str:
     help = f" *{_prose(item.help)}*" if item.help else ""
     where = _code(place(entry.path, item))
     return f"- {item.severity} **{_prose(item.code)}** {_prose(item.name)} {where}: {_prose(item.message)}{help}\n"
+
+
+def _answers(entry: Entry, kernel: KernelResult) -> str:
+    told = "".join(f"  - {question}: {_prose(text)}\n" for question, text in answers(entry, kernel))
+    return f"- {_code(kernel.name)} {_code(place(entry.path, kernel))}: {_prose(kernel.reason)}\n{told}"
 
 
 def _diff(entry: Entry) -> tuple[str, str]:

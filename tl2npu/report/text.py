@@ -12,13 +12,15 @@ import click
 from tl2npu.codes import CODES, SPEED
 from tl2npu.report.escape import visible
 from tl2npu.report.excerpt import change, excerpt
-from tl2npu.report.hints import possible
 from tl2npu.report.hunks import block_at
 from tl2npu.report.model import Entry, Finding, Report, changed_text, counted, order, place
-from tl2npu.results import VERDICTS, Change, KernelResult, Verified
+from tl2npu.report.review import answers
+from tl2npu.results import VERDICTS, Change, Diagnostic, KernelResult, Verified
 
 TOP = 10
 MANY = 20
+_FEW_LINES = 6
+"""How many lines are named of which the same is said."""
 """From so many kernels on a report ends with its digest."""
 
 
@@ -95,14 +97,14 @@ class TextReport:
         if sum(1 for _ in report.kernels()) >= MANY:
             lines += ["", *digest(report)]
         lines += [] if self.explain else speed(report)
-        lines += [*checked(report), *possible(report)]
+        lines += [*checked(report), *_possible(report)]
         lines.append(summary(report))
         return "\n".join(lines) + "\n"
 
     def short(self, report: Report) -> str:
         """The files that failed, the digest and the last line."""
         lines = [line for entry in report.entries if entry.error is not None for line in self._error(entry)]
-        return "\n".join([*lines, *digest(report), *checked(report), *possible(report), summary(report)]) + "\n"
+        return "\n".join([*lines, *digest(report), *checked(report), *_possible(report), summary(report)]) + "\n"
 
     def errors(self, report: Report) -> str:
         """What made the run fail, and nothing else; not the files that failed. May be empty."""
@@ -134,6 +136,8 @@ class TextReport:
                     text = f"and {counted(len(others), 'more line')}: {numbers}"
                     lines += self._wrapped(text, _margin(report) + _INDENT, {})
             if self.explain:
+                told = () if kernel is None or report.run.task == "check" else answers(entry, kernel)
+                lines += [line for pair in told for line in self._wrapped(": ".join(pair), _INDENT, {})]
                 lines += self._changes(entry.changes_of(kernel))
         if entry.beside is not None and entry.error is None:
             name = PurePath(entry.beside).name
@@ -175,13 +179,15 @@ class TextReport:
 
     def _changes(self, changes: Iterable[Change]) -> Iterable[str]:
         """Passes record changes in their own order; people read the file from the top, and each thing once."""
-        texts = (self._change(item) for item in sorted(changes, key=order))
-        return [line for text in dict.fromkeys(texts) for line in self._wrapped(text, _INDENT * 2, {})]
-
-    def _change(self, item: Change) -> str:
-        unsafe = "" if item.safety == "safe" else f" [{item.safety}]"
-        cell = "" if item.cell is None else f"cell {item.cell} "
-        return f"{cell}line {item.line}: {item.code} {item.message}{unsafe}"
+        lines: dict[tuple[int | None, str], dict[int, None]] = {}
+        for item in sorted(changes, key=order):
+            unsafe = "" if item.safety == "safe" else f" [{item.safety}]"
+            lines.setdefault((item.cell, f"{item.code} {item.message}{unsafe}"), {})[item.line] = None
+        for (cell, text), those in lines.items():
+            numbers = ", ".join(map(str, [*those][:_FEW_LINES]))
+            more = f" and {len(those) - _FEW_LINES} more" if len(those) > _FEW_LINES else ""
+            where = f"{'' if cell is None else f'cell {cell} '}line{'s' if len(those) > 1 else ''} {numbers}{more}"
+            yield from self._wrapped(f"{where}: {text}", _INDENT * 2, {})
 
     def _wrapped(self, text: str, indent: str, kinds: Mapping[str, str]) -> list[str]:
         """Lines that fit into the width, the words of ``kinds`` coloured where they come first."""
@@ -304,3 +310,42 @@ def verified_text(proof: Verified) -> str:
     if proof.max_error is None:
         return f"accepted by the compiler: {counted(proof.calls, 'program')}"
     return f"verified on {where}: {counted(proof.calls, 'launch')}, largest difference {proof.max_error:.3g}"
+
+
+# What an option that was not given might still do for the kernels of a run.
+
+FP8, UNSAFE, TUNED = "--fp8 float16", "--unsafe", "--tuned NAME=VALUE"
+
+
+def _possible(report: Report) -> list[str]:
+    """One line with the kernels that nothing stops but what an option is for; none for a check.
+
+    It says "up to": what else is wrong with a kernel often shows only behind the first error.
+    """
+    if report.run.task == "check":
+        return []
+    found = Counter[str]()
+    for entry, kernel in report.kernels():
+        if kernel.unfinished or kernel.errors:
+            found[_only(entry.findings_of(kernel))] += 1
+    told = [f"{found[option]:,} with `{option}`" for option in (FP8, UNSAFE, TUNED) if found[option]]
+    return [f"more kernels may migrate: up to {', up to '.join(told)}"] if told else []
+
+
+def _only(findings: Sequence[Finding]) -> str:
+    """The one option that every error of a kernel asks for; empty if there is none."""
+    options = {_option(item.diagnostic) for item in findings if item.diagnostic.severity == "error"}
+    return options.pop() if len(options) == 1 else ""
+
+
+def _option(item: Diagnostic) -> str:
+    if item.code == "TL191":  # fp4 and others have no stand-in
+        types = re.findall(r"\b(?:float|int|uint)\d+_?\w*|\bfp\d+\w*", item.message)
+        return FP8 if any(map(_is_fp8, types)) and all(map(_is_fp8, types)) else ""
+    if f"`tl2npu migrate {UNSAFE}`" in item.help:
+        return UNSAFE
+    return TUNED if item.code == "TL514" else ""
+
+
+def _is_fp8(name: str) -> bool:
+    return name.startswith(("float8", "fp8"))

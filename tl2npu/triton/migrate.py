@@ -82,6 +82,7 @@ def to_tilelang(
     path: Path | None = None,
     symbols: Symbols | None = None,
     constant: Collection[str] = (),
+    file: TritonFile | None = None,
 ) -> Translated:
     """Translate every kernel that can be. ``leave``: kernels that stay, and why.
 
@@ -89,11 +90,11 @@ def to_tilelang(
     for which it stays one, and why. ``chosen``: the configurations of ``autotune`` that kernels get, if not the first.
     ``tuned``: ``NAME=VALUE`` for constants whose configurations are not seen. ``path``: where the file stands, and
     ``symbols`` what looks up the names that it imports; without them only the file itself is read. ``constant``:
-    kernels whose scalars are constants of the factory.
+    kernels whose scalars are constants of the factory. ``file``: the text as it was read before, with the same path.
 
     Raises ``SyntaxError`` for text that is no Python.
     """
-    file = parse(text, path, symbols)
+    file = file or parse(text, path, symbols)
     return _Translation(text, file, leave, rows_per_block, one_row, chosen, tuned, constant).done()
 
 

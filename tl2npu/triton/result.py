@@ -52,18 +52,19 @@ def migrate_triton(
     with that refusal at its Triton line. What else is in the file is migrated as ever: in place, where no Triton
     kernel is. Never raises for bad input.
     """
-    try:
-        leave = dict(_left(text, path, options, leave_lines))
-    except (SyntaxError, ValueError) as error:
-        return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
     plain, symbols, place = replace(options, notes=False), Symbols(), Path(path).absolute()
     symbols.reads(place, text)
+    try:
+        file = parse(text, place, symbols)
+    except (SyntaxError, ValueError) as error:
+        return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
+    leave = dict(_left(file, path, options, leave_lines))
     one_row: dict[str, str] = {}
     chosen: dict[str, int] = {}
-    constant = set(parse(text).kernels) if options.target == "npuir" else set()  # no kernel there takes a float
+    constant = set(file.kernels) if options.target == "npuir" else set()  # no kernel there takes a float
     while True:
         translated = to_tilelang(
-            text, leave, options.rows_per_block, one_row, chosen, options.tuned, place, symbols, constant
+            text, leave, options.rows_per_block, one_row, chosen, options.tuned, place, symbols, constant, file
         )
         stuck = [kernel.name for kernel in translated.kernels if kernel.refused and kernel.name not in leave]
         if again := {name: _next(translated, name, chosen) or 0 for name in stuck if chosen.get(name)}:
@@ -175,10 +176,10 @@ def _events(file: TritonFile, result: FileResult) -> Iterator[Diagnostic]:
 
 
 def _left(
-    text: str, path: str, options: Options, lines: Mapping[int, Sequence[Diagnostic]]
+    file: TritonFile, path: str, options: Options, lines: Mapping[int, Sequence[Diagnostic]]
 ) -> Iterator[tuple[str, Diagnostic]]:
     """The kernels that nobody tries, and why."""
-    for name, node in parse(text).kernels.items():
+    for name, node in file.kernels.items():
         if why := lines.get(node.lineno):
             yield name, why[0]
         elif not options.selects(path, name):

@@ -66,6 +66,44 @@ def test_a_float_stays_a_tile_of_the_vector_unit() -> None:
     assert 'last = T.alloc_var("float32")' in after(name_values, text)
 
 
+ELEMENT = """
+a = T.alloc_shared((32, 64), "float32")
+w = T.alloc_shared((32,), {dtype!r})
+for k in T.serial(2):
+    T.copy(A[k * 32, 0], a)
+    T.copy(W[k * 32], w)
+    last = T.alloc_local([1], "float32")
+    last[0] = w[31]
+    for i, j in T.Parallel(32, 64):
+        a[i, j] = a[i, j] * T.exp(last[0] - w[i])
+    {after}
+    T.copy(a, B[k * 32, 0])
+"""
+WEIGHTED = PARAMS.replace("L: T.Tensor((3,), 'int32')", "W: T.Tensor((64,), 'float32')")
+
+
+def test_an_element_of_a_tile_is_read_where_the_variable_was() -> None:
+    text = gpu_file(WEIGHTED, ELEMENT.format(dtype="float32", after="T.clear(w)"))
+    new = after(name_values, text)
+    assert "last" not in new
+    assert "T.exp(w[31] - w[i])" in new
+    rng = np.random.default_rng(0)
+    agree(text, {"W": rng.normal(size=64).astype("float32"), "A": rng.normal(size=(64, 64)).astype("float32")})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"dtype": "float16", "after": "T.clear(a)"},
+        {"dtype": "float32", "after": "w[0] = 0.0\n    a[0, 0] = last[0]"},  # the tile is written before the last use
+        {"dtype": "float32", "after": "last[0] = w[0]"},
+    ],
+)
+def test_any_other_element_stays_in_its_variable(settings: dict[str, str]) -> None:
+    text = gpu_file(WEIGHTED, ELEMENT.format(**settings))
+    assert "last[0] = w[31]" in after(name_values, text)
+
+
 ARMS = """
 first = {alloc}
 last = T.alloc_var("int32")

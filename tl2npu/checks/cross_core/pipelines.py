@@ -111,7 +111,9 @@ def _check_extent(subject: Subject, loop: Loop) -> Iterator[Finding]:
         yield Finding("TL875", loop.node, f"the pipelined loop over `{item.name}` does not start at 0")
         return
     reader = TurnsReader(subject.kernel, subject.file.evaluator, subject.late)
-    turns = reader.of(loop, conditions_of_stages(loop)) if subject.is_runtime(item.extent) else None
+    factory = subject.located.factory
+    given = conditions_of_stages(loop, factory.node if factory is not None else None)
+    turns = reader.of(loop, given) if subject.is_runtime(item.extent) else None
     extent = item.extent if turns is None or turns.tests else turns.count(subject.file.evaluator)
     if subject.is_runtime(extent):
         text = f"the trip count of the pipelined loop over `{item.name}` is known at run time only"

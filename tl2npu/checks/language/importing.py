@@ -7,7 +7,7 @@ Source: the name spaces of tile-ai/tilelang-ascend at 95acbd7f, and of its branc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -22,6 +22,7 @@ from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.style import is_gpu_kernel, launches_in
 from tl2npu.options import Target
 from tl2npu.results import KernelResult
+from tl2npu.source.bound import params_of
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import nodes_of
@@ -64,25 +65,43 @@ _SPACES: dict[Target, _Space] = {
 
 def failing(index: Index, target: Target) -> Iterator[tuple[cst.CSTNode, str]]:
     """The first place of each name that stops the import of a module, with what to say of it."""
-    names, told, space = Names(index), set[str](), _SPACES[target]
-    for part in _evaluated(index.module.body):
-        for node, name in _missing(part, names, space):
-            if name not in told:
-                told.add(name)
-                yield node, f"`{name}` does not exist in {space.called}, so this file cannot be imported"
+    return told(missing(index, target), target)
 
 
-def _evaluated(body: Sequence[cst.CSTNode]) -> Iterator[cst.CSTNode]:
-    """What runs with the import: no bodies of functions, no ``if``, which may ask where it runs, no ``try``."""
+def told(places: Iterable[tuple[cst.CSTNode, str]], target: Target) -> Iterator[tuple[cst.CSTNode, str]]:
+    """The first place of each name, with what to say of it."""
+    names = set[str]()
+    for node, name in places:
+        if name not in names:
+            names.add(name)
+            yield node, f"`{name}` does not exist in {_SPACES[target].called}, so this file cannot be imported"
+
+
+def missing(index: Index, target: Target) -> Iterator[tuple[cst.CSTNode, str]]:
+    """Every import and attribute that stops the import of a module, with the name that does not exist."""
+    names = Names(index)
+    late = "__future__.annotations" in names.imported
+    for part in _evaluated(index.module.body, late):
+        yield from _missing(part, names, _SPACES[target])
+
+
+def _evaluated(body: Sequence[cst.CSTNode], late: bool) -> Iterator[cst.CSTNode]:
+    """What runs with the import: no bodies of functions, no ``if``, which may ask where it runs, no ``try``.
+
+    ``late``: annotations are not evaluated.
+    """
     for statement in body:
         if isinstance(statement, cst.FunctionDef):
             yield from statement.decorators
-            yield statement.params
-            if statement.returns is not None:
+            if not late:
+                yield statement.params
+            else:
+                yield from (param.default for param in params_of(statement.params) if param.default is not None)
+            if statement.returns is not None and not late:
                 yield statement.returns
         elif isinstance(statement, cst.ClassDef):
             yield from statement.decorators
-            yield from _evaluated(statement.body.body)
+            yield from _evaluated(statement.body.body, late)
         elif isinstance(statement, cst.SimpleStatementLine):
             yield from statement.body
 

@@ -16,15 +16,15 @@ from typing import cast
 import libcst as cst
 
 from tl2npu.checks.memory_plan.capacity import HUGE, Needs, Overflow
-from tl2npu.checks.memory_plan.long_rows import limits
-from tl2npu.checks.memory_plan.repair import repair
 from tl2npu.checks.memory_plan.scratch import scratch_of
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.placement import Fit
 from tl2npu.kernel.factories.callers import Caller, Values
+from tl2npu.kernel.factories.tunings import named_lists
 from tl2npu.kernel.model import Buffer, Op
 from tl2npu.kernel.symbolic import Sym
+from tl2npu.source.tree import argument, calls_in, nodes_of, walk
 
 _SMALLEST = 16
 _PARAMETERS = 5
@@ -130,7 +130,7 @@ def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
     for caller in needs.that_differ():
         trial = _first_unfit(subject, needs, caller)
         if trial is None:
-            if (row := next(limits(subject, needs, caller), None)) is not None:
+            if (row := next(_limits(subject, needs, caller), None)) is not None:
                 text = f"nothing limits `{row.name}`; the tiles fit {row.overflow.memory} up to {row}"
                 yield Finding("TL720", subject.kernel.launched.call, text)
                 return
@@ -176,7 +176,7 @@ def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[st
         usual = (*_USUAL, *(_CAPS if needs.capped(caller.values, words) else ()))
         trials = [(f"{size} each", dict.fromkeys(names, size), size) for size in usual if names]
         for name, size in itertools.product([name for name in names if name in tensors], _LONG):
-            rest = f" and {_OTHERS} for the rest" if len(names) > 1 else ""
+            rest = f" and {_OTHERS} for each other size" if len(names) > 1 else ""
             trials.append((f"`{name}` = {size}{rest}", {**dict.fromkeys(names, _OTHERS), name: size}, 0))
         for sizes, values, each in trials or [("", {}, 0)]:
             overflows = needs.of_sizes({**caller.values, **values}, words)
@@ -224,7 +224,7 @@ def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Find
         text = f"{len(excesses)} of {len(same)} configurations do not fit{some}: {text}"
     known = isinstance(caller.node, cst.Call) or bool(subject.options.calls)
     rejected = known and len(excesses) == len(same) and all(e.is_certain for e in excesses)
-    edits = repair(subject, needs, same, fit, tiles) if fit is not None else ()
+    edits = _repair(subject, needs, same, fit, tiles) if fit is not None else ()
     return Finding("TL801", caller.node, text, "warning", edits, "error" if rejected else None)
 
 
@@ -307,3 +307,143 @@ def _halvings(value: int) -> list[int]:
     while found[-1] % 2 == 0 and found[-1] // 2 >= _SMALLEST and found[-1] // 2 % _SMALLEST == 0:
         found.append(found[-1] // 2)
     return found
+
+
+# Where the sizes of tiles are written: the edits of ``--unsafe``.
+
+Repair = tuple[tuple[cst.CSTNode, str | None], ...]
+
+
+def _repair(subject: Subject, needs: Needs, callers: Sequence[Caller], fit: Values, tiles: Sequence[str]) -> Repair:
+    """The numbers to write in place of those of one caller, or the values that a configuration should leave out.
+
+    Empty if a number is not written out where it is given.
+    """
+    place = callers[0].node
+    factory = subject.located.factory
+    assert factory is not None
+    wanted = {name: fit[name] for name in tiles if fit[name] != callers[0].values.get(name)}
+    if isinstance(place, cst.FunctionDef) and place is not factory.node:
+        return _fewer(needs, place, callers, tiles)
+    found: list[tuple[cst.CSTNode, str | None]] = []
+    for name, value in wanted.items():
+        node = _written(place, factory.node, name)
+        if not isinstance(node, cst.Integer):
+            return ()
+        found.append((node, str(value)))
+    return tuple(found)
+
+
+def _written(place: cst.CSTNode, factory: cst.FunctionDef, name: str) -> cst.BaseExpression | None:
+    """The expression that gives a parameter its value: in the call, in the configuration, or its default."""
+    positional = (*factory.params.posonly_params, *factory.params.params)
+    if isinstance(place, cst.Dict):
+        for element in place.elements:
+            key = element.key if isinstance(element, cst.DictElement) else None
+            if isinstance(key, cst.SimpleString) and key.evaluated_value == name:
+                return element.value
+    if isinstance(place, cst.Call):
+        at = next((number for number, param in enumerate(positional) if param.name.value == name), None)
+        given = argument(place, name, at)
+        if given is not None:
+            return given
+    return next((p.default for p in (*positional, *factory.params.kwonly_params) if p.name.value == name), None)
+
+
+def _fewer(needs: Needs, place: cst.FunctionDef, callers: Sequence[Caller], tiles: Sequence[str]) -> Repair:
+    """Values to take out of the lists of an autotuner until every combination fits; the costliest first."""
+    left = list(callers)
+    dropped: list[tuple[str, int]] = []
+    while True:
+        bad = [c for c in left if needs.of(c)]
+        if not bad:
+            break
+        choices = [
+            (sum(c.values.get(name) == value for c in bad), value, name)
+            for name in tiles
+            for value in {c.values[name] for c in bad if name in c.values}
+            if len({c.values.get(name) for c in left}) > 1
+        ]
+        if not choices:
+            return ()
+        _, value, name = max(choices)
+        dropped.append((name, value))
+        left = [c for c in left if c.values.get(name) != value]
+    found: list[tuple[cst.CSTNode, str | None]] = []
+    for node in walk(place.body):
+        for name, values in named_lists(node):
+            for element in values.elements:
+                number = element.value
+                if isinstance(number, cst.Integer) and (name, int(number.value)) in dropped:
+                    found.append((element, None))
+    return tuple(found) if len(found) == len(dropped) else ()
+
+
+# TL720: the longest rows that fit, where a tile has whole rows of a tensor and nothing says how long they are.
+#
+# Norms and softmaxes are such kernels; they run on rows of 4,096 to 16,384 elements.
+
+_LENGTHS = (4096, 8192, 16_384)
+_SHORT, _STEP, _OTHER_SIZES = 2048, 16, 64
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The largest size that fits for certain, in steps of 16 or, as a power of two, of its double."""
+
+    name: str
+    size: int
+    overflow: Overflow
+    others: bool
+
+    def __str__(self) -> str:
+        rest = f", with {_OTHER_SIZES} for each other size" if self.others else ""
+        return f"`{self.name}` = {self.size:,}{rest}"
+
+
+def _limits(subject: Subject, needs: Needs, caller: Caller) -> Iterator[Limit]:
+    """For each length of a row that a caller leaves open, from which on it does not fit, if such rows are usual."""
+    names = needs.unknown(caller.values, caller.words)
+    rounded = _rounded_up(subject, names)
+    for name in (name for name in names if name in _row_lengths(subject) | rounded):
+
+        def overflow(size: int, name: str = name) -> Overflow | None:
+            sizes = {**caller.values, **dict.fromkeys(names, _OTHER_SIZES), name: size}
+            if not subject.takes(sizes):
+                return None  # the launch takes another number of threads
+            return next(needs.overflows(sizes, caller.words), None)
+
+        lengths = (length for length in _LENGTHS if overflow(length) is not None)
+        if all(size is not None and overflow(size) is None for size in (values.get(name) for values in subject.shown)):
+            continue
+        if overflow(_SHORT) is not None or (high := next(lengths, None)) is None:
+            continue
+        low, found = high // 2, overflow(high)
+        while name not in rounded and high - low > _STEP:
+            middle = (low + high) // 2 // _STEP * _STEP
+            low, high = (middle, high) if overflow(middle) is None else (low, middle)
+        assert found is not None
+        yield Limit(name, low, found, len(names) > 1)
+
+
+def _row_lengths(subject: Subject) -> frozenset[str]:
+    """Sizes that are lengths of rows of tensors."""
+    return frozenset(str(buffer.shape[-1]) for buffer in subject.kernel.params if buffer.shape)
+
+
+def _rounded_up(subject: Subject, names: tuple[str, ...]) -> frozenset[str]:
+    """Parameters of the factory for which a call in the file passes a size, rounded up to a power of two."""
+    factory = subject.located.factory
+    if factory is None:
+        return frozenset()
+    found: set[str] = set()
+    for call in calls_in(subject.file.index.module):
+        if isinstance(call.func, cst.Name) and call.func.value == factory.node.name.value:
+            for arg in call.args:
+                inner = [c for c in nodes_of(arg, cst.Call) if subject.file.names.resolve(c.func) == _ROUNDED]
+                if arg.keyword is not None and arg.keyword.value in names and inner:
+                    found.add(arg.keyword.value)
+    return frozenset(found)
+
+
+_ROUNDED = "tilelang.next_power_of_2"

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.checks.language.signatures import mismatch
-from tl2npu.checks.npuir.regions import extents, shown
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import npuir, pipes
 from tl2npu.dialects.catalogue import Kind, Operator
@@ -16,7 +15,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Launch, Loop, Memory, Op, Operand, Scalar
 from tl2npu.kernel.npuir_loops import scalar_reason
 from tl2npu.kernel.sizes import ITEM_SIZE
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.source.tree import calls_in, nodes_of
 
 
@@ -99,10 +98,10 @@ def reductions(subject: Subject) -> Iterator[Finding]:
         source, target = (stmt.args.get(name) for name in _PAIRS[SHORT[stmt.op.name]])
         if not isinstance(source, Operand) or not isinstance(target, Operand):
             continue
-        left, right = extents(source), extents(target)
+        left, right = _extents(source), _extents(target)
         if len(left) != len(right):
             kept = "; a reduction keeps the axis, with extent 1" if stmt.op.kind is Kind.REDUCE else ""
-            text = f"T.{stmt.op.name} from {shown(left)} to {shown(right)}: the ranks differ{kept}"
+            text = f"T.{stmt.op.name} from {_shown(left)} to {_shown(right)}: the ranks differ{kept}"
             yield Finding("TL463", stmt.node, text)
 
 
@@ -134,14 +133,14 @@ def _gemm(subject: Subject, stmt: Op) -> Iterator[Finding]:
         if isinstance(size.node, (cst.List, cst.Tuple)) and len(size.node.elements) != 3:
             yield Finding("TL464", stmt.node, f"`size` has {len(size.node.elements)} numbers; a gemm needs [m, k, n]")
         return
-    if any(len(extents(item)) != 2 for item in (left, right, result)):
+    if any(len(_extents(item)) != 2 for item in (left, right, result)):
         return
-    m, k = _turned(extents(left), stmt.args.get("a_transpose"))
-    k2, n = _turned(extents(right), stmt.args.get("b_transpose"))
-    rows, columns = extents(result)
+    m, k = _turned(_extents(left), stmt.args.get("a_transpose"))
+    k2, n = _turned(_extents(right), stmt.args.get("b_transpose"))
+    rows, columns = _extents(result)
     for one, other in ((k, k2), (m, rows), (n, columns)):
         if subject.known_different(one, other):
-            text = f"{shown(extents(left))} by {shown(extents(right))} into {shown(extents(result))}"
+            text = f"{_shown(_extents(left))} by {_shown(_extents(right))} into {_shown(_extents(result))}"
             yield Finding("TL464", stmt.node, f"the shapes of this gemm do not match: {text}")
             return
 
@@ -232,3 +231,18 @@ def parallel(subject: Subject) -> Iterator[Finding]:
             why = scalar_reason(stmt, subject.late, subject.file.names)
             if why:
                 yield Finding("TL467", stmt.node, f"{why}, so the loop runs element by element")
+
+
+# What an operator takes of a buffer, as the language works it out.
+
+
+def _extents(operand: Operand) -> tuple[Sym, ...]:
+    """The sizes of the part that is named: all of a buffer, the extent of a slice, 1 for an index."""
+    if operand.dims is None:
+        return operand.buffer.shape
+    return tuple(const(1) if dim.extent is None else dim.extent for dim in operand.dims)
+
+
+def _shown(sizes: tuple[Sym, ...]) -> str:
+    """Sizes as a reader writes them."""
+    return f"[{', '.join(map(str, sizes))}]"

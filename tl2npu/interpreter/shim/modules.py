@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from tl2npu.interpreter.shim import ascend, buffer_language, dsa, gpu, sync, tiles, tle
-from tl2npu.interpreter.shim.refused import Refused
-from tl2npu.interpreter.shim.values import array_of, number, plain, tensor_of
+from tl2npu.interpreter.shim import ascend, buffer_language, dsa, pointers, sync, tiles
+from tl2npu.interpreter.shim.buffers import SMEM, TMEM, Buffer, allocated
+from tl2npu.interpreter.shim.dsa import hint
+from tl2npu.interpreter.shim.refused import Refused, refused
+from tl2npu.interpreter.shim.sync import nothing
+from tl2npu.interpreter.shim.values import array_of, fault, number, numbers, numpy_dtype, plain, tensor_of
 
 AL = ("triton.language.extra.cann.extension", "triton.extension.ascend.language")
 BL = ("triton.extension.buffer.language",)
@@ -40,7 +43,7 @@ def modules() -> dict[str, ModuleType]:
     contents |= dict.fromkeys(BL, bl)
     contents["triton.ops.matmul_perf_model"] = perf  # Triton had it before 3.0; it ranks configurations
     for name in TLE:
-        contents |= {name: tle.names(), f"{name}.gpu": gpu.names(), f"{name}.raw": raw}
+        contents |= {name: _tle_names(), f"{name}.gpu": _gpu_names(), f"{name}.raw": raw}
         contents |= {f"{name}.dsa": dsa.names(), f"{name}.dsa.ascend": dsa.ascend()}
     found: dict[str, ModuleType] = {}
     for name in sorted({outer for inner in contents for outer in _with_outer(inner)}):
@@ -87,3 +90,128 @@ def _reduction(usual: Any, nan_too: Callable[..., Any]) -> Any:
         return tensor_of(np.asarray(nan_too(array_of(input.to(kind)), along)), kind)
 
     return reduction
+
+
+# ``tle.gpu``: shared memory of a GPU (FlagTree bb1dc455, and the names of its later versions).
+
+
+def memory_space(x: Any, *_: Any, **__: Any) -> Any:
+    """The tensor itself: a hint where it shall lie."""
+    return x
+
+
+memory_space.smem, memory_space.tmem = SMEM, TMEM  # type: ignore[attr-defined]  # ``storage_kind`` is another name of it
+
+
+def alloc(
+    shape: Any,
+    dtype: Any,
+    layout: Any = None,
+    scope: Any = SMEM,
+    init_value: Any = None,
+    nv_mma_shared_layout: Any = True,
+    alias: Any = None,
+    alias_offset_bytes: Any = 0,
+    **_: Any,
+) -> Buffer:
+    """A buffer of a shape and an element type; with ``alias`` in the memory of another one, from a byte on."""
+    if plain(alias) is None:
+        return allocated(dtype, shape, scope)
+    kind, extents, offset = plain(dtype), numbers(shape), number(alias_offset_bytes)
+    wanted = numpy_dtype(kind)
+
+    def seen(array: Any) -> Any:
+        raw = array.reshape(-1).view("uint8")[offset:]
+        size = wanted.itemsize
+        for extent in extents:
+            size *= extent
+        if not array.flags.c_contiguous or raw.size < size:
+            raise fault(f"tle.gpu.alloc: {size} bytes from byte {offset} on are not inside of the aliased buffer")
+        return raw[:size].view(wanted).reshape(extents)
+
+    view = alias.view(seen)
+    return Buffer(kind, extents, view.space, view.parts)
+
+
+def copy(src: Any, dst: Any, shape: Any = None, offsets: Any = None, **_: Any) -> None:
+    """Copy a tile of pointers, or one that a descriptor names, to a buffer, or back. There is no mask."""
+    pointers.copy("tle.gpu.copy", src, dst, shape, offsets)
+
+
+def local_ptr(buffer: Any, indices: Any = None, offsets: Any = None, **_: Any) -> Any:
+    """Pointers to elements of a buffer, for ``tl.load``, ``tl.store`` and atomics.
+
+    ``offsets``, in bb1dc455 the second argument: one tensor of row-major element numbers.
+    """
+    if not isinstance(buffer, Buffer):
+        raise fault(f"tle.gpu.local_ptr: a buffer is needed, not {type(buffer).__name__}")
+    flat = indices if plain(offsets) is None and isinstance(indices, tl.tensor) else offsets
+    return pointers.local_ptr(buffer, plain(indices), plain(flat))
+
+
+def pipeline(arg1: Any, arg2: Any = None, step: Any = 1, **_: Any) -> range:
+    """A range; its hints change no value."""
+    start, stop = (0, arg1) if arg2 is None else (arg1, arg2)
+    return range(number(start), number(stop), number(step))
+
+
+def _gpu_names() -> dict[str, Any]:
+    """Every name of the package."""
+    warp = "warp_specialize wgmma wgmma_wait alloc_barriers barrier_arrive barrier_wait tensor_map_create set_layout"
+    return {
+        "alloc": alloc,
+        "copy": copy,
+        "local_ptr": local_ptr,
+        "memory_space": memory_space,
+        "storage_kind": memory_space,
+        "smem": SMEM,
+        "tmem": TMEM,
+        "pipeline": pipeline,
+        "buffered_tensor": Buffer,
+        "async_commit_group": nothing,
+        "async_wait_group": nothing,
+        **refused("tle.gpu", "it is about the warps of a GPU", warp),
+    }
+
+
+# ``tle``: FlagTree's language extension (``triton.experimental.tle.language``, bb1dc455, and its later names).
+
+DISTRIBUTED = (
+    "device_mesh sharding S P B make_sharded_tensor ShardedTensor shard_id remote signal signal_wait "
+    "distributed_barrier reshard distributed_dot get_mem_pool create_dist_tensor"
+)
+
+
+def load(pointer: Any, *args: Any, is_async: Any = False, **named: Any) -> Any:
+    """``tl.load``; that it may be asynchronous changes no value."""
+    return tl.load(pointer, *args, **named)
+
+
+def cumsum(input: Any, axis: Any = 0, reverse: Any = False, dtype: Any = None, **_: Any) -> tuple[Any, Any]:
+    """The sum of what comes before each element (exclusive), and the sum of all, along an axis."""
+    kind = input.dtype if plain(dtype) is None else plain(dtype)
+    array, axis = array_of(input).astype(numpy_dtype(kind)), number(axis)
+    ahead = np.flip(array, axis) if plain(reverse) else array
+    before = np.cumsum(ahead, axis, dtype=array.dtype) - ahead
+    total = array.sum(axis, dtype=array.dtype)
+    return tensor_of(np.flip(before, axis) if plain(reverse) else before, kind), tensor_of(np.asarray(total), kind)
+
+
+def turns(arg1: Any, arg2: Any = None, step: Any = 1, **_: Any) -> range:
+    """``tle.range``: a range; ``num_stages``, ``reorder``, ``pipe_stages`` and the like change no value."""
+    start, stop = (0, arg1) if arg2 is None else (arg1, arg2)
+    return range(number(start), number(stop), number(1 if step is None else step))
+
+
+def _tle_names() -> dict[str, Any]:
+    """Every name of the package, but for ``gpu``, ``dsa`` and ``raw``."""
+    return {
+        "load": load,
+        "cumsum": cumsum,
+        "extract_tile": tiles.extract_tile,
+        "insert_tile": tiles.insert_tile,
+        "range": turns,
+        "pipeline_group": hint,
+        **refused("tle", "several devices, or the blocks of a cluster, take part in it", DISTRIBUTED),
+        **refused("tle", "it has no meaning in tl2npu", "pipe pipe_reader pipe_writer pipe_slot make_tensor_view"),
+    }

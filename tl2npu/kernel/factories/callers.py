@@ -9,12 +9,11 @@ from typing import cast
 import libcst as cst
 
 from tl2npu.kernel.factories.command_line import CommandLine
-from tl2npu.kernel.factories.concrete import UNKNOWN, Known, run, value_of
+from tl2npu.kernel.factories.concrete import UNKNOWN, Known, Unknown, evaluate, run, value_of
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.factories.shapes import FOLLOWED
 from tl2npu.kernel.factories.tunings import Config, configs_of
-from tl2npu.kernel.factories.turns import turns
 from tl2npu.source.names import Names
 from tl2npu.source.tree import calls_in
 
@@ -50,6 +49,13 @@ class Caller:
     def unknown(self) -> Caller:
         """Another call, of which nothing but what the module says is known."""
         return Caller(self.node, {}, self.module, _integers(self.module), _words(self.module), self.module, self.names)
+
+    def with_defaults(self, factory: cst.FunctionDef) -> Caller | None:
+        """The call with the defaults of parameters for which it gives what cannot be read; None if there are none."""
+        params = (*factory.params.params, *factory.params.kwonly_params)
+        given = {p.name.value: int(p.default.value) for p in params if isinstance(p.default, cst.Integer)}
+        open_ones = {name: value for name, value in given.items() if name not in self.values}
+        return replace(self, values=self.changed(factory, open_ones)) if open_ones else None
 
     def changed(self, factory: cst.FunctionDef, changes: Mapping[str, int]) -> Values:
         """The integers with other values for some parameters."""
@@ -131,7 +137,7 @@ def _bindings(
         args = _arguments(call, node.name.value, file.names)
         if args is not None:
             for around in _around(file, call, module, inner | {node.name.value}):
-                for known in turns(file, call, around):
+                for known in _turns(file, call, around):
                     bound = _bind(node, args, tuned, known, file.names)
                     if any(isinstance(value, CommandLine) for value in known.values()):
                         bound[_OPTIONS] = CommandLine()
@@ -248,3 +254,67 @@ def _integers(known: Known) -> Values:
 
 def _words(known: Known) -> dict[str, str]:
     return {name: value for name, value in known.items() if isinstance(value, str)}
+
+
+# What the names of a ``for`` over written-out values are, turn by turn: ``for M, N in [(64, 64), (100, 72)]``.
+
+
+def _turns(file: FileKernels, call: cst.CSTNode, known: Known) -> Iterator[Known]:
+    """What is known in every turn of the loops around a call; as it was, where nothing tells."""
+    loops: list[cst.For] = []
+    for above in file.index.ancestors(call):
+        if isinstance(above, cst.FunctionDef):
+            break
+        if isinstance(above, cst.For):
+            loops.append(above)
+    yield from _expanded(file, loops[::-1], known)
+
+
+def _expanded(file: FileKernels, loops: list[cst.For], known: Known) -> Iterator[Known]:
+    if not loops:
+        yield known
+        return
+    first, *rest = loops
+    target: cst.BaseExpression = first.target
+    source = first.iter
+    counted = isinstance(source, cst.Call) and isinstance(source.func, cst.Name) and source.func.value == "enumerate"
+    if isinstance(source, cst.Call) and counted and source.args:
+        source = source.args[0].value
+        target = target.elements[1].value if isinstance(target, cst.Tuple) and len(target.elements) == 2 else source
+    items = _items(file, source)
+    if items is None:
+        yield from _expanded(file, rest, known)
+        return
+    bound = [inner for item in items if _bind_item(file, target, item, inner := dict(known))]
+    for inner in bound or [known]:
+        yield from _expanded(file, rest, inner)
+
+
+def _items(file: FileKernels, node: cst.BaseExpression) -> list[cst.BaseExpression] | None:
+    """The values that are written out, also behind a name that is bound once."""
+    if isinstance(node, cst.Name):
+        stores = [
+            statement.value
+            for statement in file.index.statements
+            if isinstance(statement, cst.Assign)
+            and any(isinstance(t.target, cst.Name) and t.target.value == node.value for t in statement.targets)
+        ]
+        return _items(file, stores[0]) if len(stores) == 1 and not isinstance(stores[0], cst.Name) else None
+    if isinstance(node, (cst.List, cst.Tuple)):
+        return [element.value for element in node.elements]
+    return None
+
+
+def _bind_item(file: FileKernels, target: cst.BaseExpression, value: cst.BaseExpression, known: Known) -> bool:
+    if isinstance(target, cst.Tuple):
+        parts = _items(file, value) if isinstance(value, (cst.List, cst.Tuple)) else None
+        if parts is None or len(parts) != len(target.elements):
+            return False
+        return all(_bind_item(file, one.value, part, known) for one, part in zip(target.elements, parts, strict=True))
+    if not isinstance(target, cst.Name):
+        return False
+    try:
+        known[target.value] = evaluate(value, known, file.names)
+    except Unknown:
+        known.pop(target.value, None)
+    return True

@@ -13,12 +13,13 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.compilations import Compilation
 from tl2npu.kernel.factories.positions import compilations, indices, parameter_count
+from tl2npu.kernel.factories.tunings import AUTOTUNE
 from tl2npu.kernel.model import Copy, Kernel, Side
-from tl2npu.passes.host import tuner
 from tl2npu.passes.host.jit_configs import drop_gpu_keys
 from tl2npu.passes.host.signature import refuse_shared_arguments
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import argument
 
 _KEPT = frozenset({"out_idx", "workspace_idx", "target_host", "platform", "verbose", "debug_root_path", "pass_configs"})
 _GPU_ONLY = frozenset({"compile_flags", "execution_backend", "target", "mode"})
@@ -29,7 +30,7 @@ def retarget(job: Job) -> None:
     for place in range(len(compilations(job.located))):
         drop_arguments(job, place)
         drop_gpu_keys(job, place)
-    tuner.unpack(job)
+    _unpack(job)
     if _hands_over(job.kernel):
         _count_from_the_front(job)
 
@@ -136,3 +137,42 @@ def _positions(values: tuple[int, ...], like: cst.BaseExpression) -> cst.BaseExp
     if isinstance(like, cst.Tuple):
         return cst.parse_expression(f"({inner},)" if len(values) == 1 else f"({inner})")
     return cst.parse_expression(inner)
+
+
+# TL625: a function that makes the configurations of a tuner gets its arguments as it does on a GPU.
+#
+# TileLang calls it as the factory is called, ``get_configs(M, N, K)`` (``autotuner/tuner.py:995``, a35008a42),
+# TileLang-Ascend with two tuples, ``get_configs((M, N, K), (("dtype", "float16"),))`` (``autotuner/tuner.py:299``,
+# 95acbd7f). A function of exactly two positional parameters may be written for either, and stays.
+
+
+def _unpack(job: Job) -> None:
+    """Wrap the function in one that unpacks both tuples."""
+    factory = job.located.factory
+    edits = Edits(job.file.index)
+    for decorator in factory.node.decorators if factory is not None else ():
+        call = decorator.decorator
+        if not isinstance(call, cst.Call) or job.file.names.resolve(call.func) not in AUTOTUNE:
+            continue
+        given = argument(call, "configs", 0)
+        if given is None or not any(map(_takes_the_call, _functions(job, given))):
+            continue
+        shown = code(given) if isinstance(given, cst.Name) else f"({code(given)})"
+        edits.replace(given, cst.parse_expression(f"lambda args, kwargs: {shown}(*args, **dict(kwargs))"))
+        job.change("TL625", call, f"`{code(given)}` gets the arguments of the call, not two tuples")
+    job.apply(edits)
+
+
+def _functions(job: Job, given: cst.BaseExpression) -> list[cst.Parameters]:
+    """The parameters of the function that is meant; none for lists, calls and what the file does not define."""
+    if isinstance(given, cst.Lambda):
+        return [given.params]
+    found = job.file.names.functions.get(given.value, ()) if isinstance(given, cst.Name) else ()
+    return [function.params for function in found]
+
+
+def _takes_the_call(params: cst.Parameters) -> bool:
+    """True for a function that two tuples are not meant for."""
+    positional = (*params.posonly_params, *params.params)
+    needed = sum(param.default is None for param in positional)
+    return isinstance(params.star_arg, cst.Param) or not needed <= 2 <= len(positional)

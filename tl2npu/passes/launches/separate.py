@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import libcst as cst
 
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.factories.factory import is_prim_func
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.factory import FileKernels, is_prim_func
+from tl2npu.kernel.factories.located import Located
+from tl2npu.kernel.model import Inlined
+from tl2npu.kernel.runtime import runtime_names
+from tl2npu.kernel.style import launches_in
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.options import Options
 from tl2npu.passes.eager.factories import Eager, Lazy, is_launch
+from tl2npu.passes.job import Job
 from tl2npu.passes.launches.choices import all_named, separate_choices
 from tl2npu.passes.launches.jit import check_place, inseparable, only_jit
-from tl2npu.passes.launches.macros import with_launches_in_place
-from tl2npu.passes.launches.symbols import Symbols
 from tl2npu.passes.launches.text import Methods, Part, rebuilt
 from tl2npu.passes.launches.tuner import RESULTS, is_tuned, tuner_of, with_tuner
-from tl2npu.passes.launches.uses import methods_taken
 from tl2npu.passes.names.assignments import needed
+from tl2npu.passes.names.definitions import visible_uses
+from tl2npu.passes.plain.macros.inline import inline_sites
+from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -50,7 +60,7 @@ def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> N
     Those that cannot be split stand in ``lazy.whole`` with the reason. ``leave``: lines of prim_funcs that stay.
     """
     done: set[int] = set()
-    lazy.module = with_launches_in_place(original, lazy.module, leave)
+    lazy.module = _with_launches_in_place(original, lazy.module, leave)
     whole = separate_choices(original, lazy, leave, lambda node, names: len(_launches(node, names)) > 1)
     while True:
         index = original.after(lazy.module) if lazy.module is not original.module else original
@@ -115,7 +125,7 @@ def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Mod
         raise inseparable(node, f"no launch uses the output `{missing[0]}`")
     tuner = tuner_of(index, names, factory)
     root = _profiler(index, names, factory, tuned=tuner is not None)
-    methods = Methods(root, any(taken.attr.value == _SOURCE for taken, _ in methods_taken(index, factory)[0]))
+    methods = Methods(root, any(taken.attr.value == _SOURCE for taken, _ in _methods_taken(index, factory)[0]))
     *new, runner = rebuilt(index, names, factory, node, parts, temporaries, outputs, methods)
     for made_factory in new:
         lazy.made(made_factory.name, source)
@@ -167,7 +177,7 @@ def _profiler(index: Index, names: Names, factory: cst.FunctionDef, *, tuned: bo
     What it gives may be called, profiled and handed on; a function has no other methods of a kernel. ``tuned``: a
     tuner profiles it, and adds its results.
     """
-    found, givers = methods_taken(index, factory)
+    found, givers = _methods_taken(index, factory)
     tuned = tuned or any(is_tuned(index, name) for name in givers)
     wanted: cst.CSTNode | None = factory if tuned else None
     for attribute, of_result in found:
@@ -223,3 +233,169 @@ def _suffixes(program: Program) -> list[str]:
     if all(found) and len(set(found)) == len(found):
         return found
     return [f"part{number}" for number in range(1, len(found) + 1)]
+
+
+# Launches in macros: a prim_func that only calls macros, each with a launch of its own.
+#
+# Before such a prim_func can be split, its launches must stand in it.
+
+
+def _with_launches_in_place(original: Index, module: cst.Module, leave: Container[int]) -> cst.Module:
+    """The module with the launches of macros in the prim_funcs that call several of them.
+
+    ``leave``: lines of prim_funcs that stay. One whose macros cannot be written in place stays, too.
+    """
+    if not any(isinstance(node, cst.FunctionDef) and _is_macro(node) for node in original.statements):
+        return module
+    file = FileKernels(original if module is original.module else original.after(module))
+    for key in [item.key for item in file.located]:
+        located = next(item for item in file.located if item.key == key)
+        if (original.first_line(located.node) or 1) in leave or _launching_calls(located, file) < 2:
+            continue
+        job = Job(original, file, key, Options())
+        try:
+            until_settled(job, partial(_inlined, job))
+        except Blocked:
+            continue
+        file = job.file
+    return file.index.module
+
+
+def _inlined(job: Job) -> bool:
+    return bool(inline_sites(job, launching=True))
+
+
+def _is_macro(node: cst.FunctionDef) -> bool:
+    """By its looks: a first, cheap question."""
+    return any("macro" in code(decorator.decorator) for decorator in node.decorators)
+
+
+def _launching_calls(located: Located, file: FileKernels) -> int:
+    """How many launches the macros that a prim_func calls hold; 0 if it has one of its own."""
+    if not located.factory or launches_in(located.node.body, file.names):
+        return 0
+    return sum(
+        len(launches_in(stmt.definition.body, file.names)) for stmt in located.read().body if isinstance(stmt, Inlined)
+    )
+
+
+# Which tensors a launch must be given for its sizes: the compiler takes a symbol from a tensor that has it as an axis.
+#
+# Source: ``_process_dynamic_symbolic`` in tilelang/jit/adapter/cython/adapter.py of tile-ai/tilelang-ascend. Outputs
+# and workspaces give no symbol, and an axis of ``M + 1`` elements does not give ``M``.
+
+
+@dataclass(frozen=True, eq=False)
+class Symbols:
+    """The sizes of a prim_func that are known at a call only.
+
+    ``annotations``: of its tensors, and of those in between; ``shapes``: the axes of each; ``values``: of names that
+    depend on such a size; ``setup``: the lines of the factory.
+    """
+
+    node: cst.FunctionDef
+    annotations: Mapping[str, cst.BaseExpression]
+    shapes: Mapping[str, Sequence[Sym]]
+    values: Mapping[str, Sym]
+    setup: Sequence[cst.CSTNode]
+
+    @classmethod
+    def of(
+        cls,
+        index: Index,
+        factory: cst.FunctionDef,
+        node: cst.FunctionDef,
+        annotations: Mapping[str, cst.BaseExpression],
+    ) -> Symbols:
+        """Those of a prim_func in a factory."""
+        file = FileKernels(index)
+        located = next(item for item in file.located if item.node is node)
+        sym, sequence, env = file.evaluator.sym, file.evaluator.sequence, located.env
+        values = {name: sym(cst.Name(name), env) for name in runtime_names(file, located)}
+        shapes = {
+            tensor: [sym(axis, around) for shape in _shape(written) for axis, around in sequence(shape, env)]
+            for tensor, written in annotations.items()
+        }
+        return cls(node, annotations, shapes, values, factory.body.body[: factory.body.body.index(node)])
+
+    def givers(self, lines: Sequence[cst.CSTNode], own: Collection[str], there: Sequence[str]) -> set[str]:
+        """The tensors that a launch must also be given.
+
+        ``lines``: the launch, and what it needs of the prim_func. ``own``: the tensors that it has, ``there``: those
+        that exist before it, inputs first. Raises :class:`Blocked` where none of them has a size.
+        """
+        used = {name for line in lines for name in mentioned(line)}
+        used |= {name for tensor in own for name in mentioned(self.annotations[tensor])}
+        for line in reversed(self.setup):
+            used |= mentioned(line) if assigned_names(line) & used else set()
+        wanted = {symbol for name in used & self.values.keys() for symbol in self.values[name].variables()}
+        missing = wanted & _alone(self.values.values())
+        missing -= {symbol for tensor in own if tensor in there for symbol in _alone(self.shapes[tensor])}
+        found: set[str] = set()
+        while missing:
+            giver = next((tensor for tensor in there if missing & _alone(self.shapes[tensor])), None)
+            if giver is None:
+                symbol = min(missing).partition("@")[0]
+                why = f"no tensor that one of its launches could be given has an axis of `{symbol}` elements"
+                raise inseparable(self.node, why)
+            found.add(giver)
+            missing -= _alone(self.shapes[giver])
+        return found
+
+
+def _shape(annotation: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The shape of ``T.Tensor(shape, dtype)`` or ``T.Tensor[shape, dtype]``; empty for another annotation."""
+    if isinstance(annotation, cst.Subscript):
+        return [item.slice.value for item in annotation.slice[:1] if isinstance(item.slice, cst.Index)]
+    given = annotation.args if isinstance(annotation, cst.Call) else ()
+    named = [arg.value for arg in given if arg.keyword is not None and arg.keyword.value == "shape"]
+    return named or [arg.value for arg in given[:1] if arg.keyword is None]
+
+
+def _alone(values: Iterable[Sym]) -> set[str]:
+    """The variables that stand alone as a value."""
+    return {name for value in values for name in value.variables() if str(value) == name}
+
+
+# What host code does with what a factory gives.
+
+
+def _methods_taken(index: Index, factory: cst.FunctionDef) -> tuple[list[tuple[cst.Attribute, bool]], set[str]]:
+    """Every ``f.attribute`` and ``f(...).attribute``, the second kind marked; names and returns are followed.
+
+    Also the functions of the module that give what ``f`` gives, itself among them. ``f`` may stand in a function that
+    returns it: then ``make(...)(...).attribute`` is of the second kind.
+    """
+    found: list[tuple[cst.Attribute, bool]] = []
+    seen: set[tuple[cst.FunctionDef, int]] = set()
+    functions = [(factory, 1)]
+    while functions:
+        current, calls = functions.pop()
+        if (current, calls) in seen:
+            continue
+        seen.add((current, calls))
+        around = index.enclosing(current, cst.FunctionDef)
+        for use in visible_uses(around or index.module, current.name.value):
+            for attribute, of_result, giver in _of_value(index, use, calls):
+                if attribute is not None:
+                    found.append((attribute, of_result))
+                functions += [giver] if giver is not None else []
+    return found, {function.name.value for function, _ in seen}
+
+
+def _of_value(
+    index: Index, value: cst.CSTNode, calls: int
+) -> Iterator[tuple[cst.Attribute | None, bool, tuple[cst.FunctionDef, int] | None]]:
+    """The attributes taken from what gives the kernel after some ``calls``, and the functions that return that."""
+    above = index.parent(value)
+    if isinstance(above, cst.Attribute) and above.value is value:
+        yield above, calls == 0, None
+    elif isinstance(above, cst.Call) and above.func is value and calls > 0:
+        yield from _of_value(index, above, calls - 1)
+    elif isinstance(above, (cst.Return, cst.IfExp)):
+        function = index.enclosing(above, cst.FunctionDef)
+        if isinstance(function, cst.FunctionDef):
+            yield None, False, (function, calls + 1)
+    elif isinstance(above, cst.Assign) and isinstance(target := above.targets[0].target, cst.Name):
+        for handle in visible_uses(index.enclosing(above, cst.FunctionDef) or index.module, target.value):
+            yield from _of_value(index, handle, calls)

@@ -55,7 +55,7 @@ def drop_unused_names(job: Job, before: Counter[str]) -> None:
             gone = [
                 name
                 for name, value in bound(node)
-                if now[prefix + name] == 1 and before[prefix + name] > 1 and _harmless(value)
+                if now[prefix + name] == 1 and before[prefix + name] > 1 and is_harmless(value)
             ]
             if gone and scope is None:
                 gone = [name for name in gone if name not in _strings(start)]
@@ -75,7 +75,7 @@ def _strings(module: cst.Module) -> set[str]:
     return {str(text_of(node)) for node in nodes_of(module, cst.SimpleString) if len(node.value) < 80}
 
 
-def _harmless(node: cst.BaseExpression) -> bool:
+def is_harmless(node: cst.BaseExpression) -> bool:
     """Evaluating it does nothing: numbers, names, arithmetic, T.ceildiv."""
     for call in calls_in(node):
         func = call.func

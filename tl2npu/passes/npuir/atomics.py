@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -10,14 +11,15 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.atomics import refuse_atomic
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Let, Loop, Op, Operand, Stmt, walk, walk_with_parents
+from tl2npu.kernel.model import Branch, Dim, Let, Loop, Op, Operand, Range, Stmt, walk, walk_with_parents
+from tl2npu.kernel.regions import Axis, Lets, axis_of, extent_text, summand
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.atomics_loops import Addition
 from tl2npu.passes.npuir.statistics_copies import sliced
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.tiles import dtype_text, shape_text
+from tl2npu.source.tree import mentioned, names_in
 
 
 def to_slices(job: Job) -> None:
@@ -121,3 +123,133 @@ def _additions(body: Sequence[Stmt], conditions: tuple[Branch, ...] = ()) -> Ite
             yield stmt, conditions
         elif not isinstance(stmt, Let):
             raise Blocked("TL416", stmt.node, "the loop has other statements beside its atomic additions")
+
+
+# What a loop over the elements of an atomic addition is in whole tiles: slices, and a loop over rows where need be.
+#
+# Elements whose place follows from the loop variable alone are a slice. A variable that picks a place by the element of
+# a tensor, or that a condition asks about, stays a loop, of one row of the tile in each turn.
+
+
+@dataclass(frozen=True, eq=False)
+class Addition:
+    """``head``: the loops, bindings and conditions around it; ``own``: the index of the tile, empty for all of it."""
+
+    head: tuple[str, ...]
+    target: str
+    own: str
+
+    @staticmethod
+    def of(job: Job, stmt: Op, loop: Loop, lets: Sequence[Let], conditions: Sequence[Branch]) -> Addition | None:
+        """None if the elements of a turn are no slice of the tensor, or no part of the tile."""
+        target, value = stmt.args["dst"], stmt.args["value"]
+        assert isinstance(target, Operand)
+        assert isinstance(value, Operand)
+        names = Lets({let.name: let.value.node for let in lets})
+        asked = [names.expand(branch.cond.node) for branch in conditions]
+        places, own = _axes(job, stmt, target, loop, names), _axes(job, stmt, value, loop, names)
+        if places is None or own is None:
+            return None
+        tiles = _sliced(loop.ranges, places, own, asked)
+        if not tiles or [a.range for a in places if a.range in tiles] != [a.range for a in own if a.range in tiles]:
+            return None
+        rows = [item for item in loop.ranges if item not in tiles]
+        if any(item.stop_node is None for item in rows):
+            return None
+        moving = {item.name for item in tiles}
+        kept = [let for let in lets if not moving & _names(code(names.expand(let.value.node)))] if rows else []
+        short = {let.name for let in kept}
+        places = [_as_written(axis, dim, names, short) for axis, dim in zip(places, target.dims or (), strict=True)]
+        text, part = _text(target, places, tiles), _text(value, own, tiles)
+        tests = [
+            code(branch.cond.node if _names(code(branch.cond.node)) & short else node)
+            for branch, node in zip(conditions, asked, strict=True)
+        ]
+        head = (
+            [_turns(item) for item in rows] + _needed(kept, [f"_[{text}]", *tests]) + [f"if {test}:" for test in tests]
+        )
+        return Addition(tuple(head), f"{target.buffer.name}[{text}]", "" if set(part.split(", ")) == {":"} else part)
+
+    def lines(self, tile: str) -> list[str]:
+        """The statement with what stands around it."""
+        source = f"{tile}[{self.own}]" if self.own else tile
+        depth, found = 0, []
+        for line in (*self.head, f"T.atomic_add({self.target}, {source})"):
+            found.append("    " * depth + line)
+            depth += line.endswith(":")
+        return found
+
+
+def _turns(item: Range) -> str:
+    assert item.stop_node is not None
+    start = "" if item.start_node is None or item.start.is_zero else f"{code(item.start_node)}, "
+    return f"for {item.name} in T.serial({start}{code(item.stop_node)}):"
+
+
+def _needed(lets: Sequence[Let], texts: Sequence[str]) -> list[str]:
+    """The lines that bind the names which these texts, or a later binding, use."""
+    used = {name for text in texts for name in _names(text)}
+    lines: list[str] = []
+    for let in reversed(lets):
+        if let.name in used:
+            used |= _names(code(let.value.node))
+            lines.insert(0, f"{let.name} = {code(let.value.node)}")
+    return lines
+
+
+def _as_written(axis: Axis, dim: Dim, lets: Lets, kept: set[str]) -> Axis:
+    """A place without a slice in the names that the loop binds, where those stay."""
+    text = code(dim.node)
+    if axis.range is not None or not isinstance(dim.node, cst.BaseExpression) or not _names(text) & kept:
+        return axis
+    bound = {name for name in _names(text) if code(lets.expand(cst.Name(name))) != name}
+    return Axis(axis.index, text, None) if bound <= kept else axis
+
+
+def _axes(job: Job, stmt: Op, operand: Operand, loop: Loop, lets: Lets) -> list[Axis] | None:
+    """The indices of an operand, each with the loop variable that runs along it; rows have none."""
+    if operand.dims is None or len(operand.dims) != len(operand.buffer.shape):
+        return None
+    found: list[Axis] = []
+    for dim in operand.dims:
+        if not isinstance(dim.node, cst.BaseExpression):
+            return None
+        axis = axis_of(dim.node, loop.ranges, lets, job.file.evaluator, stmt.env)
+        if axis is None or any(item.name in _names(axis.start) for item in loop.ranges):
+            axis = Axis(dim.lo, code(lets.expand(dim.node)), None)
+        found.append(axis)
+    return found
+
+
+def _names(text: str) -> set[str]:
+    return mentioned(cst.parse_expression(text))
+
+
+def _sliced(
+    ranges: Sequence[Range], places: Sequence[Axis], own: Sequence[Axis], asked: Sequence[cst.CSTNode]
+) -> list[Range]:
+    """The loop variables that run along one axis of the tensor and one of the tile, and do nothing else."""
+    found = []
+    for item in ranges:
+        points = [axis.start for axis in (*places, *own) if axis.range is not item]
+        used = {name for text in points for name in _names(text)} | {n.value for node in asked for n in names_in(node)}
+        along = [sum(axis.range is item for axis in axes) for axes in (places, own)]
+        if along == [1, 1] and item.name not in used and item.start.is_zero:
+            found.append(item)
+    return found
+
+
+def _text(operand: Operand, axes: Sequence[Axis], tiles: Sequence[Range]) -> str:
+    parts = []
+    for axis, size in zip(axes, operand.buffer.shape, strict=True):
+        item = axis.range
+        if item is None:
+            parts.append(axis.start)
+        elif item not in tiles:
+            parts.append(item.name if axis.lo.is_zero else f"{summand(axis.start)} + {item.name}")
+        elif axis.lo.is_zero and item.extent == size:
+            parts.append(":")
+        else:
+            extent = extent_text(item)
+            parts.append(f"0:{extent}" if axis.lo.is_zero else f"{axis.start} : {summand(axis.start)} + {extent}")
+    return ", ".join(parts)

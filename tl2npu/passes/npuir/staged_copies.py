@@ -7,11 +7,12 @@ is lost (``InsertSliceWithCast`` of ``src/target/codegen_npuir_dev.cc``).
 
 from __future__ import annotations
 
+import libcst as cst
+
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Copy, Memory
+from tl2npu.kernel.model import Copy, Dim, Memory, Operand
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.extents import extents
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse, shape_text
@@ -26,7 +27,7 @@ def stage(job: Job) -> None:
     for stmt in job.kernel.walk():
         if not isinstance(stmt, Copy) or any(side.buffer.memory is not Memory.GM for side in (stmt.src, stmt.dst)):
             continue
-        sizes, target = extents(job, stmt.src) or extents(job, stmt.dst), stmt.dst.buffer
+        sizes, target = _extents(job, stmt.src) or _extents(job, stmt.dst), stmt.dst.buffer
         if sizes is None or stmt.via:
             raise Blocked("TL414", stmt.node, "cannot tell the size of this copy between two global tensors")
         name = names.fresh(f"{target.name}_shared", f"{target.name.lower()}_tile")
@@ -48,7 +49,7 @@ def convert_first(job: Job) -> None:
         source, target = stmt.src.buffer, stmt.dst.buffer
         if element_type(job, source) == element_type(job, target):
             continue
-        near, sizes = target.statement, extents(job, stmt.src) or extents(job, stmt.dst)
+        near, sizes = target.statement, _extents(job, stmt.src) or _extents(job, stmt.dst)
         if stmt.via or near is None or not (stmt.src.is_whole or sizes):
             text = f"this converting copy into a part of `{target.name}` would lose the rest of it"
             raise Blocked("TL454", stmt.node, text)
@@ -63,3 +64,43 @@ def convert_first(job: Job) -> None:
 def _through(job: Job, plan: Plan, stmt: Copy, tile: str) -> None:
     lines = f"T.copy({code(stmt.src.node)}, {tile})\nT.copy({tile}, {code(stmt.dst.node)})\n"
     plan.replace(stmt.node, parse(job, lines, stmt.node))
+
+
+# How many elements a slice of a tensor takes, as text that can stand in a shape.
+
+
+def _extents(job: Job, operand: Operand) -> list[str] | None:
+    """The extents of the sliced axes; None if there is none, or one is not known when the kernel is compiled."""
+    found: list[str] = []
+    for dim, size in zip(operand.dims or (), operand.buffer.shape, strict=False):
+        if dim.is_point:
+            continue
+        text = _extent(job, dim, str(size))
+        if text is None:
+            return None
+        found.append(text)
+    return found or None
+
+
+def _extent(job: Job, dim: Dim, size: str) -> str | None:
+    assert isinstance(dim.node, cst.Slice)
+    if dim.extent is None or job.late.is_late(dim.extent):
+        return None
+    if dim.extent.constant is not None:
+        return str(dim.extent.constant)
+    lower, upper = dim.node.lower, dim.node.upper
+    if lower is None and upper is None:
+        return size
+    wanted = dim.extent
+    for part in (lower, upper):
+        for node in _candidates(part):
+            if job.file.evaluator.sym(node, job.located.env) == wanted:
+                return code(node)
+    return str(wanted) if str(wanted).isidentifier() else None
+
+
+def _candidates(node: cst.BaseExpression | None) -> list[cst.BaseExpression]:
+    """The parts of a bound, any of which may be the extent."""
+    if isinstance(node, cst.BinaryOperation):
+        return [node, *_candidates(node.left), *_candidates(node.right)]
+    return [] if node is None else [node]

@@ -38,7 +38,7 @@ from tl2npu.passes.writing import tidy
 
 def developer_form(job: Job, kind: Traits, threads: int) -> None:
     """The full form: no Scope, no sync, no vid, no workspace."""
-    staged = mma_products.is_manual(job.kernel)
+    read = parameters.read(job) if mma_products.is_manual(job.kernel) else frozenset[str]()
     before: Counter[str] = unused.name_counts(job)
     if threads == 1:
         guards.refuse_second_core(job)
@@ -60,14 +60,13 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
     persistent.limit(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
-    if staged:
-        parameters.drop_unused(job, before)
+    parameters.drop_unread(job, read, before)
     tidy.join_lines(job)
 
 
 def fallback_form(job: Job, kind: Traits) -> None:
     """No Scope and no manual sync; vid and workspaces stay."""
-    staged = mma_products.is_manual(job.kernel)
+    read = parameters.read(job) if mma_products.is_manual(job.kernel) else frozenset[str]()
     before: Counter[str] = unused.name_counts(job)
     without_sync(job, on_chip=False)
     if kind.exchanges:
@@ -77,8 +76,7 @@ def fallback_form(job: Job, kind: Traits) -> None:
     arguments.make_legal(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
-    if staged:
-        parameters.drop_unused(job, before)
+    parameters.drop_unread(job, read, before)
 
 
 def whole_tiles(job: Job, kind: Traits) -> None:

@@ -27,6 +27,7 @@ from tl2npu.passes.gpu.element_copies import calls as element_copies_calls
 from tl2npu.passes.gpu.element_copies import images
 from tl2npu.passes.gpu.element_copies import rewrite as element_copies
 from tl2npu.passes.gpu.element_copies import vectors as element_copies_vectors
+from tl2npu.passes.gpu.elementwise import scales
 from tl2npu.passes.gpu.launch import arms, behind, empty_loops, grid, persistent, pipelined
 from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
@@ -46,7 +47,7 @@ from tl2npu.passes.gpu.memory import (
 )
 from tl2npu.passes.gpu.reductions import rewrite as reductions
 from tl2npu.passes.gpu.reductions import small as small_integers
-from tl2npu.passes.host import jit, knobs, pass_configs
+from tl2npu.passes.host import jit, parameters, pass_configs
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, tiles, unused
 from tl2npu.passes.pipelines.plain import plainly
@@ -66,7 +67,7 @@ def gpu_form(job: Job, threads: int) -> None:
 
 def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     """The passes from the author's own words to the last one; ``before``: how often each name was used."""
-    rest = _Rest(threads, before, imports.add_alias(job), knobs.read(job), unused.authors_names(job))
+    rest = _Rest(threads, before, imports.add_alias(job), parameters.read(job), unused.authors_names(job))
     plainly(job)
     nan_notes.tell(job)
     scalar_tables.to_global(job)
@@ -144,8 +145,9 @@ class _Rest:
             gpu_allocations.finish(job)
         jit.retarget(job)
         pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
+        scales.name_products(job)
         unused.drop_unused_names(job, self.before)
+        parameters.drop_unread(job, self.read, self.before, alone=True)
         imports.drop_alias(job, self.alias)
-        knobs.tell(job, self.read)
         tiles.say_what_they_hold(job, self.authors)
         tidy.join_lines(job)

@@ -14,7 +14,7 @@ import libcst as cst
 
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Memory, Opaque, Scalar, Stmt, Store, children, walk
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Memory, Opaque, Scalar, Stmt, Store, children, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.statements import expression
@@ -27,12 +27,14 @@ def name_values(job: Job) -> None:
     """Write ``x = value`` for ``x = T.alloc_var("int32")`` and one ``x = value`` behind it in the same block.
 
     ``x = T.alloc_local([1], "int32")`` with ``x[0] = value`` is the same, and so is one value in each arm of an ``if``
-    that Python decides.
+    that Python decides. An element of a tile takes the place of the variable that holds it, as long as nothing writes
+    the tile.
     """
     if any(isinstance(stmt, Opaque) for stmt in job.kernel.walk()):
         return  # it may assign
     found = dict(_given(job, job.kernel.body))
-    for name in _unsettled(job, {name: [value for _, value in given.values] for name, given in found.items()}):
+    named = {name: given for name, given in found.items() if not given.in_place}
+    for name in _unsettled(job, {name: [value for _, value in given.values] for name, given in named.items()}):
         del found[name]
     edits = Edits(job.file.index)
     for name, given in found.items():
@@ -41,7 +43,14 @@ def name_values(job: Job) -> None:
             if any(operand.buffer.dtype != dtype for operand in value.loads):
                 # the variable had this type, whatever the tensor's is
                 edits.replace(node.value, expression(job, f"T.cast({code(value.node)}, {dtype!r})", node))
-        if given.alloc.buffer.memory is not Memory.VAR:
+        if given.in_place:
+            (assigned, value), *_ = given.values
+            target = assigned.targets[0].target
+            for use in _uses(job, given.alloc):
+                if use is not target:
+                    edits.replace(use, value.node)
+            edits.remove(assigned)
+        elif given.alloc.buffer.memory is not Memory.VAR:
             for use in _elements(job, name):
                 edits.replace(use, use.value)
         edits.remove(given.alloc.node)
@@ -51,14 +60,18 @@ def name_values(job: Job) -> None:
 
 @dataclass(frozen=True)
 class _Given:
-    """A variable, and the assignments of which Python takes one, each with its value."""
+    """A variable, and the assignments of which Python takes one, each with its value.
+
+    ``in_place``: an element of a tile, which can be read wherever the variable is.
+    """
 
     alloc: Alloc
     values: list[tuple[cst.Assign, Scalar]]
+    in_place: bool
 
 
 def _given(job: Job, body: Sequence[Stmt]) -> Iterator[tuple[str, _Given]]:
-    """Integers that are allocated and then assigned in one block, and mentioned nowhere else before that."""
+    """Variables that are allocated and then assigned in one block, and mentioned nowhere else before that."""
     every = Counter(name.value for name in names_in(job.located.node.body))
     for position, alloc in enumerate(body):
         for inner in children(alloc):
@@ -71,12 +84,37 @@ def _given(job: Job, body: Sequence[Stmt]) -> Iterator[tuple[str, _Given]]:
         within = sum(Counter(n.value for n in names_in(stmt.node))[name] for stmt in body)
         stored = sum(_stores(stmt, alloc.buffer) for stmt in job.kernel.walk())
         whole = element_type(job, alloc.buffer).startswith("int")
-        if values is None or not whole or stored != len(values) or within != every[name]:
+        in_place = first is not None and values is not None and _stays(job, alloc, body[body.index(first) :], values)
+        if values is None or not (whole or in_place) or stored != len(values) or within != every[name]:
             continue
         if alloc.buffer.memory is not Memory.VAR and len(_elements(job, name)) != every[name] - 1:
             continue  # an operator has it as a whole
         if _is_statement(job, alloc, *(stmt for stmt in walk([first] if first else []) if _stores(stmt, alloc.buffer))):
-            yield name, _Given(alloc, values)
+            yield name, _Given(alloc, values, in_place)
+
+
+def _stays(job: Job, alloc: Alloc, body: Sequence[Stmt], values: list[tuple[cst.Assign, Scalar]]) -> bool:
+    """Whether the value is an element of a tile, of the variable's type, that stays until the variable's last use."""
+    name, (_, value), *others = alloc.buffer.name, *values
+    if others or len(value.loads) != 1 or value.loads[0].node is not value.node:
+        return False
+    (load,) = value.loads
+    dtypes = {element_type(job, buffer) for buffer in (alloc.buffer, load.buffer)}
+    if load.buffer.memory is Memory.GM or len(dtypes) > 1 or any(dim.loads for dim in load.dims or ()):
+        return False
+    last = max(place for place, stmt in enumerate(body) if name in mentioned(stmt.node))
+    return not any(
+        any(operand.buffer is load.buffer for operand in writes(stmt))
+        or (isinstance(stmt, Loop) and mentioned(value.node) & {axis.name for axis in stmt.ranges})
+        for stmt in walk(body[: last + 1])
+    )
+
+
+def _uses(job: Job, alloc: Alloc) -> list[cst.Name] | list[cst.Subscript]:
+    name, made = alloc.buffer.name, names_in(alloc.node)
+    if alloc.buffer.memory is not Memory.VAR:
+        return _elements(job, name)
+    return [use for use in names_in(job.located.node.body) if use.value == name and all(use is not n for n in made)]
 
 
 def _elements(job: Job, name: str) -> list[cst.Subscript]:

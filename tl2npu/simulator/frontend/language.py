@@ -6,7 +6,8 @@ Names that are no data operators are listed here; every other name is an operato
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,35 @@ from tl2npu.simulator.frontend.builder import STATED, Builder, OnlyNpuir
 from tl2npu.simulator.frontend.kernel_frame import KernelFrame
 from tl2npu.simulator.frontend.operators import OperatorName
 from tl2npu.simulator.frontend.prim_func import Reference, macro, prim_func
-from tl2npu.simulator.frontend.scope_frame import scope_frame, transparent
 from tl2npu.simulator.frontend.scopes import Variable, variable
 from tl2npu.simulator.ir import dtypes, expr
 from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.expr import Const, Expr, Load, Var, plain
-from tl2npu.simulator.ir.stmt import Alloc, Break, Store
+from tl2npu.simulator.ir.stmt import Alloc, Break, Scope, Store
+
+# ``T.Scope("C")`` and ``T.Scope("V")``, and frames that mean nothing to a simulator.
+
+_CORES = {"c": "C", "cube": "C", "aic": "C", "v": "V", "vec": "V", "vector": "V", "aiv": "V"}
+
+
+@contextmanager
+def _scope_frame(core: str) -> Iterator[None]:
+    """What ``T.Scope`` gives."""
+    builder = Builder.current()
+    if str(core).lower() not in _CORES:
+        raise TraceError(f"T.Scope({core!r}): the cores are 'C' and 'V'", builder.here())
+    scope = Scope(_CORES[str(core).lower()], [])
+    builder.add(scope)
+    builder.bodies.append(scope.body)
+    yield
+    builder.bodies.pop()
+
+
+@contextmanager
+def _transparent() -> Iterator[None]:
+    """A frame whose body is executed as if it were not there (``T.attr``, ``T.block_attr``)."""
+    yield
+
 
 # memory
 
@@ -275,7 +299,7 @@ def pipe_frame(pipe: Any) -> Any:
     builder = Builder.current()
     if not builder.npuir and STATED.get() is None:
         raise OnlyNpuir("T.rs is a frame of the npuir language", builder.here())
-    return npuir_sync.pipe_frame(pipe) if builder.npuir else scope_frame(pipe)
+    return npuir_sync.pipe_frame(pipe) if builder.npuir else _scope_frame(pipe)
 
 
 NAMES: dict[str, Any] = {
@@ -285,7 +309,7 @@ NAMES: dict[str, Any] = {
     **dict.fromkeys(("annotate_layout", "annotate_padding", "annotate_l2_hit_ratio"), _nothing),
     **dict.fromkeys(("annotate_restrict_buffers", "import_source", "assume", "func_attr"), _nothing),
     **dict.fromkeys(("block_attr", "reads", "writes", "no_set_max_nreg", "disable_warp_group_reg_alloc"), _nothing),
-    **{name: lambda *_, **__: transparent() for name in ("attr", "block", "init", "allow_partial")},
+    **{name: lambda *_, **__: _transparent() for name in ("attr", "block", "init", "allow_partial")},
     "max": _scalar("max"),
     "min": _scalar("min"),
     "Max": _scalar("max"),
@@ -306,7 +330,7 @@ NAMES: dict[str, Any] = {
     "prim_func": prim_func,
     "macro": macro,
     "Kernel": KernelFrame,
-    "Scope": scope_frame,
+    "Scope": _scope_frame,
     "rs": pipe_frame,
     "serial": loops.serial,
     "Serial": loops.serial,

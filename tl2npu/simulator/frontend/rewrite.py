@@ -46,8 +46,7 @@ def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
     if hasattr(outer, "type_params"):
         outer.type_params = []
     module = ast.Module(body=[outer], type_ignores=[])
-    ast.fix_missing_locations(module)
-    ast.increment_lineno(module, first - 1)
+    _place(module, first - 1)
     space: dict[str, Any] = {}
     flags = function.__code__.co_flags & __future__.annotations.compiler_flag
     exec(compile(module, function.__code__.co_filename, "exec", flags, dont_inherit=True), {}, space)
@@ -68,7 +67,7 @@ def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
     """
     name = getattr(function, "__qualname__", repr(function))
     if not inspect.isfunction(function):
-        raise TraceError(f"{name} is no plain function; prim_func and macro decorate functions")
+        raise TraceError(f"{name} is not a plain function; prim_func and macro decorate functions")
     place = Site(function.__code__.co_filename, function.__code__.co_firstlineno)
     try:
         lines, first = lines_of(function)
@@ -76,7 +75,7 @@ def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
     except (OSError, TypeError, SyntaxError) as error:
         raise TraceError(f"the source of {name} cannot be read: {error}", place) from None
     if not isinstance(node, ast.FunctionDef):
-        raise TraceError(f"{name} is no plain function; prim_func and macro decorate functions", place)
+        raise TraceError(f"{name} is not a plain function; prim_func and macro decorate functions", place)
     return node, max(first, 1)
 
 
@@ -98,7 +97,31 @@ def parsed(lines: list[str]) -> ast.stmt | None:
         return body[0] if body else None
     around = ast.parse("if True:\n" + text).body[0]
     assert isinstance(around, ast.If)
-    return ast.increment_lineno(around.body[0], -1)
+    _place(around.body[0], -1)
+    return around.body[0]
+
+
+def _place(root: ast.AST, below: int) -> None:
+    """Moves a tree down by some lines. Nodes that have no place take that of the statement around them, also where it
+    spans lines: Python has a call of a method at its last one."""
+    pending = [(root, 1, 0)]
+    while pending:
+        node, line, column = pending.pop()
+        if "lineno" in node._attributes:
+            if not hasattr(node, "lineno"):
+                node.lineno = node.end_lineno = line  # type: ignore[attr-defined]
+                node.col_offset = node.end_col_offset = column  # type: ignore[attr-defined]
+            elif isinstance(node, ast.stmt):
+                line, column = node.lineno, node.col_offset
+            node.lineno += below  # type: ignore[attr-defined]
+            node.end_lineno += below  # type: ignore[attr-defined]
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, ast.AST):
+                if value._fields:  # contexts and operators are shared, and have no place
+                    pending.append((value, line, column))
+            elif type(value) is list:
+                pending += [(item, line, column) for item in value if isinstance(item, ast.AST)]
 
 
 def launches(body: Iterable[ast.stmt]) -> bool:
@@ -114,6 +137,7 @@ def launches(body: Iterable[ast.stmt]) -> bool:
     return False
 
 
+@lru_cache(maxsize=4)
 def is_npu(function: Any) -> bool:
     """True if a ``T.Kernel(..., is_npu=True)`` stands in the function, or no T.Kernel at all."""
     kernels = [n for n in ast.walk(source_of(inspect.unwrap(function))[0]) if _called(n) == "Kernel"]
@@ -157,12 +181,10 @@ class Rewriter(Expressions):
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
         """The statements that replace one."""
         rule = getattr(self, f"do_{type(node).__name__}", None)
-        new = rule(node) if rule else [self.visit(node)]
+        new: list[ast.stmt] = rule(node) if rule else [self.visit(node)]
         for statement in new:
-            for part in ast.walk(statement):
-                if isinstance(part, (ast.stmt, ast.expr)) and not hasattr(part, "lineno"):
-                    part.lineno = part.end_lineno = node.lineno  # a method call that spans lines is at its last one
-                    part.col_offset = part.end_col_offset = node.col_offset
+            if not hasattr(statement, "lineno"):
+                ast.copy_location(statement, node)
         return new
 
     def do_FunctionDef(self, node: ast.FunctionDef) -> list[ast.stmt]:

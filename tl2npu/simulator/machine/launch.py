@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError
-from tl2npu.simulator.ir.buffer import Buffer
+from tl2npu.simulator.ir import dtypes
+from tl2npu.simulator.ir.buffer import Buffer, Region
 from tl2npu.simulator.ir.evaluate import number
-from tl2npu.simulator.ir.expr import Expr, Var
+from tl2npu.simulator.ir.expr import Expr, Load, Var
 from tl2npu.simulator.ir.parts import substitute
-from tl2npu.simulator.ir.stmt import Alloc, Launch, Op, Site, Stmt
+from tl2npu.simulator.ir.stmt import Alloc, Launch, Op, Site, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.program import Program
-from tl2npu.simulator.machine import borrow, placement
+from tl2npu.simulator.lowering.uses import buffers
 from tl2npu.simulator.machine.access import Access
 from tl2npu.simulator.machine.emit import Emitter
 from tl2npu.simulator.machine.sync import Core, Sync
 from tl2npu.simulator.machine.watch import Made, Watcher
+from tl2npu.simulator.operators.registry import meaning
 
 POISON = 0xFF
 """The bytes of unwritten memory that has no element type: NaN as any float, -1 as a signed integer."""
@@ -73,7 +76,7 @@ class Runner:
         self.checked: frozenset[int] = frozenset()
         self.blocks = 0
         self.watched_statements: list[tuple[Stmt, bool, int]] = []
-        self.pooled, self.pool_sizes = placement.pools(self.program, self.addresses, self.arithmetic)
+        self.pooled, self.pool_sizes = _pools(self.program, self.addresses, self.arithmetic)
         self.cores = self._programs(direct=False)
         self.unwatched: list[Compiled] | None = None
         self.direct = False
@@ -84,7 +87,7 @@ class Runner:
     @functools.cached_property
     def written(self) -> set[int]:
         """Numbers of the tensors and buffers that a statement may write."""
-        return {n for _, _, body in self.program.cores for n in borrow.writes(body, not self.launch.is_npu)}
+        return {n for _, _, body in self.program.cores for n in _writes(body, not self.launch.is_npu)}
 
     def itemsize(self, buffer: Buffer) -> int:
         """Bytes that an element takes."""
@@ -96,7 +99,7 @@ class Runner:
         borrowed = frozenset(n for c in programs for n in c.emitter.borrowed)
         bodies = [body for _, _, body in self.program.cores]
         lent = dict(arrays)
-        for tensor in borrow.factors(bodies, not self.launch.is_npu, borrowed) if borrowed else ():
+        for tensor in _factors(bodies, not self.launch.is_npu, borrowed) if borrowed else ():
             moved = blocks * sum(c.count * c.emitter.moved[tensor] for c in programs)
             if tensor in arrays and moved >= arrays[tensor].size:
                 lent[tensor] = self.arithmetic.factor(arrays[tensor])
@@ -125,7 +128,7 @@ class Runner:
         if direct:
             emitter.written = frozenset(self.written)
             emitter.program(signature, body)
-            borrowed = borrow.tiles(body, gpu, emitter.copied)
+            borrowed = _tiles(body, gpu, emitter.copied)
             changed, ranges = emitter.written, self._ranges(count)
             emitter = Emitter(
                 gpu, self.arithmetic, self.sites, True, truncates, ranges, borrowed=borrowed, written=changed
@@ -296,3 +299,117 @@ def _view(arithmetic: Any, array: np.ndarray, shape: tuple[int, ...], dtype: str
     if view.size and not np.may_share_memory(view, array):
         raise SimulatorError("a view of a tensor that is not dense")
     return view
+
+
+# Which tiles need no memory of their own.
+#
+# A tile that is only ever filled by whole copies from a tensor that the launch does not write, and otherwise only read,
+# may as well be the part of the tensor. If such tiles are operands of matrix products only, the tensor may be converted
+# to the type that products are computed in, once, instead of tile by tile. Neither changes a value; an observer would
+# not see the copies, so both happen only where there is none.
+
+_PRODUCTS = {"gemm", "gemm_v0", "gemm_v1", "gemm_v2", "mma", "wgmma_gemm", "npuir.gemm"}
+
+
+def operands(stmt: Op, gpu: bool) -> Iterator[tuple[str, Any, bool]]:
+    """Name, region or element, and whether it may be written, of the operands of an operator."""
+    forms = [m for m in (meaning(stmt.name, gpu), meaning(f"{stmt.name}@lanes", gpu)) if m is not None]
+    read = {name for form in forms for name in form.reads}
+    written = {name for form in forms for name in form.writes}
+    for name, value in stmt.args.items():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, (Region, Load)):
+                yield name, item, name in written or name not in read
+
+
+def _writes(body: list[Stmt], gpu: bool) -> Counter[int]:
+    """How many statements may write a buffer, by number; a view counts for what it is a view of."""
+    found: Counter[int] = Counter()
+    for stmt in statements(body):
+        if isinstance(stmt, Store):
+            found[stmt.buffer.root.number] += 1
+        elif isinstance(stmt, Op):
+            for _, item, written in operands(stmt, gpu):
+                if written:
+                    found[item.buffer.root.number] += 1
+    return found
+
+
+def _tiles(body: list[Stmt], gpu: bool, copied: Counter[int]) -> frozenset[int]:
+    """The tiles of a core's program that may be borrowed. ``copied``: how many of the writes are such copies."""
+    made = {s.buffer.number for s in statements(body) if isinstance(s, Alloc) and s.buffer.memory != "global"}
+    written = _writes(body, gpu)
+    found = {n for n in made if copied[n] and copied[n] == written[n]}
+    for stmt in statements(body):
+        for buffer in buffers(stmt):
+            if buffer.alias is not None:
+                found.discard(buffer.root.number)
+        if isinstance(stmt, Op):
+            for _, item, _ in operands(stmt, gpu):
+                if isinstance(item, Load):  # an address: the operator sees the memory from there on
+                    found.discard(item.buffer.number)
+    return frozenset(found)
+
+
+def _factors(bodies: list[list[Stmt]], gpu: bool, borrowed: frozenset[int]) -> set[int]:
+    """The tensors that are read only by copies into borrowed tiles of which every use is a factor of a product."""
+    other: set[int] = set()
+    sources: dict[int, set[int]] = {}
+    for stmt in (s for body in bodies for s in statements(body)):
+        if not isinstance(stmt, Op):
+            other |= {b.root.number for b in buffers(stmt)}
+            continue
+        named = {name: item.buffer for name, item, _ in operands(stmt, gpu)}
+        target = named.get("dst")
+        if target is not None and target.number in borrowed and stmt.name.endswith("copy"):
+            source = named["src"]
+            if dtypes.is_float(source.dtype) and dtypes.bits(source.dtype) < 32 and source.alias is None:
+                sources.setdefault(source.number, set()).add(target.number)
+            continue
+        factor = {"A", "B"} if stmt.name in _PRODUCTS else set()
+        inside = {b.root.number for b in buffers(stmt)}
+        other |= inside - {b.number for name, b in named.items() if name in factor}
+        other |= {b.root.number for name, b in named.items() if name not in factor}
+    return {n for n, into in sources.items() if n not in other and not into & other}
+
+
+# Buffers at addresses given by hand (``T.annotate_address``) that share memory.
+#
+# Kernels do this to save room, and some to hand data from one buffer to another, so such buffers are views of one run
+# of bytes. Rows of a tile lie one after the other there; the fractal layout of L1 and L0 is not modelled, so data
+# handed on between two shapes in those memories would differ.
+
+
+def _pools(program: Program, addresses: Mapping[str, int], arithmetic: Any) -> tuple[dict[int, int], dict[str, int]]:
+    """Buffer number -> first byte, and memory -> bytes, for the memories in which placed buffers overlap.
+
+    Nothing for an arithmetic that keeps elements in another form than the hardware does.
+    """
+    placed: dict[str, dict[Buffer, tuple[int, int]]] = {}
+    for _, _, body in program.cores if addresses else ():
+        for stmt in statements(body):
+            if isinstance(stmt, Alloc) and stmt.buffer.name in addresses:
+                size = _size(stmt.buffer, arithmetic)
+                start = addresses[stmt.buffer.name]
+                if size is None or start % arithmetic.storage(stmt.buffer.dtype).itemsize:
+                    return {}, {}
+                placed.setdefault(stmt.buffer.memory, {})[stmt.buffer] = (start, start + size)
+    numbers: dict[int, int] = {}
+    sizes: dict[str, int] = {}
+    for memory, found in placed.items():
+        spans = sorted(found.values())
+        if any(later[0] < earlier[1] for earlier, later in itertools.pairwise(spans)):
+            numbers.update({buffer.number: span[0] for buffer, span in found.items()})
+            sizes[memory] = -(-max(end for _, end in spans) // 32) * 32
+    return numbers, sizes
+
+
+def _size(buffer: Buffer, arithmetic: Any) -> int | None:
+    """Bytes; None for an extent that is not known, or an element that is kept in another size."""
+    itemsize = arithmetic.storage(buffer.dtype).itemsize
+    total = itemsize
+    for extent in buffer.shape:
+        if not isinstance(extent, int):
+            return None
+        total *= extent
+    return total if itemsize * 8 == dtypes.bits(buffer.dtype) else None

@@ -11,7 +11,6 @@ from tl2npu.simulator.operators import (  # noqa: F401
     gemm,
     gpu_atomics,
     gpu_copies,
-    gpu_gemm,
     gpu_others,
     gpu_reduce,
     indexing,

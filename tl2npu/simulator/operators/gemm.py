@@ -1,4 +1,4 @@
-"""Matrix products. All sum in fp32 (or int32) whatever the operands are."""
+"""Matrix products, of GPU tiles too (tilelang/language/gemm_op.py): sums in fp32 (or int32), whatever is multiplied."""
 
 from __future__ import annotations
 
@@ -69,3 +69,24 @@ def mma(arithmetic: Any, A: Any, B: Any, C: Any, init: Any = False, **_: Any) ->
     """``T.mma`` on L0A, L0B, L0C."""
     _accumulator(arithmetic, "mma", C)
     product(arithmetic, A, B, C, False, False, init)
+
+
+@semantics("gemm", "wgmma_gemm", "gemm_v1", "gemm_v2", reads="A B C", writes="C", gpu=True)
+def gemm(
+    arithmetic: Any,
+    A: Any,
+    B: Any,
+    C: Any,
+    transpose_A: Any = False,
+    transpose_B: Any = False,
+    clear_accum: Any = False,
+) -> None:
+    """``C (+)= op(A) @ op(B)``. Raises SimulatorError for extents that do not agree."""
+    rows, inner = A.shape[-2:][::-1] if transpose_A else A.shape[-2:]
+    inner_b, columns = B.shape[-2:][::-1] if transpose_B else B.shape[-2:]
+    if inner != inner_b or C.shape[-2:] != (rows, columns):
+        raise SimulatorError(
+            f"T.gemm of A {list(A.shape)} and B {list(B.shape)} into C {list(C.shape)}, transpose_A={transpose_A}, "
+            f"transpose_B={transpose_B}: the extents do not agree"
+        )
+    product(arithmetic, A, B, C, transpose_A, transpose_B, clear_accum)

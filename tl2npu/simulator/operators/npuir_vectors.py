@@ -18,11 +18,7 @@ from tl2npu.simulator.operators.gemm import product
 from tl2npu.simulator.operators.masks import compared
 from tl2npu.simulator.operators.npuir_copies import converted
 from tl2npu.simulator.operators.registry import semantics
-
-
-def is_tile(value: Any) -> bool:
-    """False for a number or a single element."""
-    return getattr(value, "ndim", 0) > 0
+from tl2npu.simulator.operators.tiles import is_tile
 
 
 def together(name: str, *tiles: Any) -> list[Any]:

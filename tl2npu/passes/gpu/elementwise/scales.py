@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,11 +15,14 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.numbers import value_of
-from tl2npu.passes.gpu.elementwise.algebra import FOLDED, Algebra, without_factor
+from tl2npu.passes.gpu.elementwise.algebra import FOLDED, LN_2, Algebra, without_factor
 from tl2npu.passes.gpu.elementwise.body import Item, Put
 from tl2npu.passes.gpu.elementwise.steps import Step, Under
 from tl2npu.passes.gpu.elementwise.tree import Expr, parsed
+from tl2npu.passes.gpu.launch.grid import is_outside
 from tl2npu.passes.job import Job
+from tl2npu.passes.names.constants import define
+from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, nodes_of
 
@@ -33,7 +35,7 @@ _BINDS: tuple[type[cst.CSTNode], ...] = (
     cst.With,
     cst.NamedExpr,
 )
-_LOG2_E = 1.0 / math.log(2.0)
+_LOG2_E = 1.0 / LN_2
 _SAYS_LOG2 = re.compile(r"log_?2", re.IGNORECASE)
 
 
@@ -46,7 +48,7 @@ def foldable(job: Job, items: Iterable[Item]) -> dict[str, cst.Assign]:
     spoilt: set[str] = set()
     for exponent in _exponents(items):
         used.update(_names(exponent))
-        result = Algebra(frozenset(defined)).times(exponent, math.log(2.0))
+        result = Algebra(frozenset(defined)).times(exponent, LN_2)
         spoilt |= _unscaled(exponent, result)
     around = job.located.factory.node if job.located.factory is not None else job.located.node
     total = Counter(name.value for name in names_in(around))
@@ -85,8 +87,8 @@ def _bound(node: cst.CSTNode) -> Iterator[str]:
 
 def missed(folded: Iterable[str], lowered: Iterable[Sequence[Step]], prelude: Sequence[str]) -> set[str]:
     """The names that statements use with their old value, after all: their definition has to stay."""
-    texts = [*prelude, *(text for steps in lowered for text in _texts(steps))]
-    return {name for name in folded if any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)}
+    every = [*prelude, *(text for steps in lowered for text in texts(steps))]
+    return {name for name in folded if any(re.search(rf"\b{re.escape(name)}\b", text) for text in every)}
 
 
 def named(steps: Iterable[Step]) -> list[Step]:
@@ -101,11 +103,12 @@ def named(steps: Iterable[Step]) -> list[Step]:
     return found
 
 
-def _texts(steps: Iterable[Step]) -> Iterator[str]:
+def texts(steps: Iterable[Step]) -> Iterator[str]:
+    """The statements of steps, and the conditions that some stand under."""
     for step in steps:
         if isinstance(step, Under):
             yield step.condition
-            yield from _texts((*step.then, *step.orelse))
+            yield from texts((*step.then, *step.orelse))
         else:
             yield step.text
 
@@ -122,6 +125,28 @@ def fold(job: Job, edits: Edits, chosen: dict[str, cst.Assign]) -> None:
             edits.replace(line, line.with_changes(body=[new], trailing_whitespace=cst.TrailingWhitespace()))
         else:
             edits.replace(node, new)
+
+
+def name_products(job: Job) -> None:
+    """Give ``scale * 0.693...``, which exponents of base two have left, a name beside the kernel."""
+    found: dict[str, list[cst.BinaryOperation]] = {}
+    for node in nodes_of(job.located.node.body, cst.BinaryOperation):
+        scaled = isinstance(node.operator, cst.Multiply) and code(node.right) == str(LN_2)
+        if scaled and isinstance(node.left, cst.Name) and node not in job.original and is_outside(job, node):
+            found.setdefault(node.left.value, []).append(node)
+    if not found or job.located.factory is None:
+        return
+    edits, names, lines = Edits(job.file.index), Names(job), []
+    known = {code(node.value): node.targets[0].target for node in nodes_of(job.located.factory.node.body, cst.Assign)}
+    for name, nodes in found.items():
+        text = f"{name} * {LN_2}"
+        same = known.get(text)
+        new = same.value if isinstance(same, cst.Name) else names.fresh(f"{name}_ln2", f"{name}_times_ln2")
+        lines += [] if isinstance(same, cst.Name) else [f"{new} = {text}  # exp(x * ln2) for exp2(x)"]
+        for node in nodes:
+            edits.replace(node, cst.Name(new))
+    job.apply(edits)
+    define(job, lines)
 
 
 def _definitions(job: Job) -> Iterator[tuple[str, cst.Assign]]:

@@ -10,23 +10,26 @@ Task ``t`` is done by block ``t % cores`` in its turn ``t // cores``: each task 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import libcst as cst
 
 from tl2npu.devices import DEVICES, MOST_BLOCKS
-from tl2npu.kernel.access import side_of
+from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.assertions import largest
 from tl2npu.kernel.factories.blocks import asked_for
 from tl2npu.kernel.factories.callers import callers_of
-from tl2npu.kernel.model import Alloc, Copy, Launch, Side
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Kernel, Launch, Loop, Memory, Op, Side, Stmt, Store, walk
 from tl2npu.kernel.symbolic import Var
 from tl2npu.passes.gpu.launch.grid import is_outside
-from tl2npu.passes.gpu.launch.invariant import once
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import constants
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, walk
+from tl2npu.source.tree import names_in
+from tl2npu.source.tree import walk as nodes
 
 _USUAL_CORES = 24
 
@@ -111,7 +114,7 @@ def _may_loop(job: Job, launch: Launch) -> bool:
     node = job.located.node
     if job.file.names.resolve(cst.Name("min"), node) is not None:
         return False
-    if any(type(inner) is cst.Return for inner in walk(launch.node.body)):
+    if any(type(inner) is cst.Return for inner in nodes(launch.node.body)):
         return False
     return grid_at_run_time(job) or job.located.factory is None or is_outside(job, _grid(launch))
 
@@ -131,7 +134,7 @@ def _write(job: Job, launch: Launch, cores: str) -> None:
     for line in body.body:
         own = isinstance(line, cst.SimpleStatementLine) and all(id(small) in allocated for small in line.body)
         (kept if own else moved).append(line)
-    first = once(job.kernel, moved, block)
+    first = _once_for_all(job.kernel, moved, block)
     kept += [line for line in moved if id(line) in first]
     moved = [line for line in moved if id(line) not in first]
     (head,) = parse(
@@ -166,3 +169,46 @@ def grid_at_run_time(job: Job) -> bool:
 
 def _hands_over(job: Job) -> bool:
     return any(isinstance(stmt, Copy) and side_of(stmt) is Side.BOTH for stmt in job.kernel.walk())
+
+
+# What a loop over tasks need not do again for each of them: loads and values that are the same in every block.
+
+
+def _once_for_all(kernel: Kernel, lines: Sequence[cst.BaseStatement], block: str) -> set[int]:
+    """The ids of those lines of a launch that may stand in front of a loop over its blocks.
+
+    They fill tiles on the chip that nothing else fills, from what does not depend on the block. Hand-overs between the
+    cores stay where they are: both sides have to be met as often.
+    """
+    own: dict[int, list[Stmt]] = {}
+    for stmt in kernel.body:
+        for line in lines:
+            if line is stmt.node or (isinstance(line, cst.SimpleStatementLine) and stmt.node in line.body):
+                own.setdefault(id(line), []).append(stmt)
+    bound = {block}
+    found: set[int] = set()
+    for line in lines:
+        inside = list(walk(own.get(id(line), [])))
+        if inside and all(map(_only_fills, inside)) and bound.isdisjoint(name.value for name in names_in(line)):
+            found.add(id(line))
+        else:
+            bound |= assigned_names(line)
+    before = -1
+    while before != len(found):
+        before = len(found)
+        written = {buffer for line in lines if id(line) not in found for buffer, writes in _uses(own, line) if writes}
+        found = {id(line) for line in lines if id(line) in found and all(b not in written for b, _ in _uses(own, line))}
+    return found
+
+
+def _only_fills(stmt: Stmt) -> bool:
+    if stmt.via or not isinstance(stmt, (Copy, Op, Store, Loop)) or side_of(stmt) is Side.BOTH:
+        return False
+    written = [access.operand.buffer.memory for access in accesses(stmt) if access.writes]
+    return isinstance(stmt, Loop) or (bool(written) and not {Memory.GM, Memory.VAR} & {*written})
+
+
+def _uses(own: dict[int, list[Stmt]], line: cst.BaseStatement) -> Iterator[tuple[Buffer, bool]]:
+    for stmt in walk(own.get(id(line), [])):
+        for access in accesses(stmt):
+            yield access.operand.buffer, access.writes

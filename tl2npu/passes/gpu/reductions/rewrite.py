@@ -10,7 +10,6 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.fills import contiguous
 from tl2npu.passes.gpu.reductions.before import Before, before, joined_after
-from tl2npu.passes.gpu.reductions.scans import scan
 from tl2npu.passes.gpu.reductions.small import is_small
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
@@ -52,7 +51,7 @@ def rewrite(job: Job) -> None:
         if not isinstance(stmt, Op) or stmt.op.kind is not Kind.REDUCE:
             continue
         if stmt.op.name in ("cumsum", "cummax"):
-            scan(job, stmt, edits, tiles.names)
+            _scan(job, stmt, edits, tiles.names)
         else:
             _reduce(job, _read(job, stmt), edits, tiles)
     tiles.commit(edits)
@@ -199,6 +198,8 @@ def _plain(found: _Reduction, kind: str, source: str, target: str, names: Names)
     if rank <= _MOST_AXES:
         if isinstance(written, Scalar):
             dim = f", dim={code(written.node)}"
+        real = found.stmt.args.get("real_shape")
+        dim += f", real_shape={code(real.node)}" if isinstance(real, Scalar) else ""
         return [f"T.reduce_{kind}({source}, {target}{dim})"]
     kept = len(found.out.buffer.shape) == rank
     if rank != _MOST_AXES + 1 or found.axis == 0 or kept or not (found.src.is_whole and found.out.is_whole):
@@ -218,3 +219,70 @@ def _check_rows(job: Job, found: _Reduction) -> None:
     if bits is not None and last is not None and last * bits // 8 % _BLOCK:
         text = f"a row of `{found.src.buffer.name}` has {last * bits // 8} bytes, not a multiple of {_BLOCK}"
         raise Blocked("TL164", found.stmt.node, text)
+
+
+# TL165: scans along an axis become loops. (Left as they are, the compiler would drop them without a word.)
+
+
+def _scan(job: Job, stmt: Op, edits: Edits, names: Names) -> None:
+    """Write ``T.cumsum`` or ``T.cummax`` as a loop over rows, or over the elements of a row."""
+    src, dst = stmt.args["src"], stmt.args.get("dst")
+    if isinstance(dst, Scalar) and code(dst.node) == "None":
+        dst = None
+    target = src if dst is None else dst
+    if not isinstance(src, Operand) or not isinstance(target, Operand):
+        raise Blocked("TL164", stmt.node, f"cannot tell which buffer `T.{stmt.op.name}` scans")
+    for operand in (src, target):
+        if not operand.is_whole or operand.buffer.memory is not Memory.UB:
+            raise Blocked("TL164", stmt.node, f"`T.{stmt.op.name}` needs a whole tile, not `{code(operand.node)}`")
+    if src.buffer.shape != target.buffer.shape:
+        raise Blocked("TL164", stmt.node, f"`{src.buffer.name}` and `{target.buffer.name}` have different shapes")
+    rank = len(src.buffer.shape)
+    dim, reverse = _number(stmt, "dim"), _number(stmt, "reverse")
+    if dim is None or not -rank <= dim < rank or rank > _MOST_AXES:
+        text = "needs an axis that is a constant, and a tile of at most two axes"
+        raise Blocked("TL164", stmt.node, f"`T.{stmt.op.name}` {text}")
+    lines = [] if src.buffer is target.buffer else [f"T.copy({code(src.node)}, {code(target.node)})"]
+    step, row = names.fresh("i", "step"), names.fresh("r", "row")
+    if reverse is None:  # a parameter of the factory: the kernel has one of the two loops
+        backward, forward = (_loop(stmt, target, dim % rank, way, step, row) for way in (True, False))
+        lines += [f"if {code(stmt.args['reverse'].node)}:", *_indented(backward), "else:", *_indented(forward)]
+    else:
+        lines += _loop(stmt, target, dim % rank, bool(reverse), step, row)
+    edits.replace_many(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
+    text = "rows are added one after another" if dim % rank < rank - 1 else "element by element (slow)"
+    job.change("TL165", stmt.node, f"wrote a loop for `T.{stmt.op.name}`: {text}")
+
+
+def _number(stmt: Op, name: str) -> int | None:
+    arg = stmt.args.get(name)
+    return 0 if arg is None else arg.sym.constant if isinstance(arg, Scalar) else None
+
+
+def _loop(stmt: Op, target: Operand, axis: int, reverse: bool, step: str, row: str) -> list[str]:
+    buffer, text = target.buffer, code(target.node)
+    largest = stmt.op.name == "cummax"
+    size = extent_text(buffer, axis)
+    last = f"{size} - 1" if not size.isdigit() else str(int(size) - 1)
+    before, here = (f"{last} - {step}", f"{_less(size, 2)} - {step}") if reverse else (step, f"{step} + 1")
+    if axis < len(buffer.shape) - 1:
+        rows = f"{text}[{here}, :], {text}[{here}, :], {text}[{before}, :]"
+        return [f"for {step} in T.serial({last}):", f"    T.tile.{'max' if largest else 'add'}({rows})"]
+    lines, indent, prefix = [], "", ""
+    if len(buffer.shape) == _MOST_AXES:
+        lines, indent, prefix = [f"for {row} in T.serial({extent_text(buffer, 0)}):"], "    ", f"{row}, "
+    new, old = f"{text}[{prefix}{here}]", f"{text}[{prefix}{before}]"
+    lines.append(f"{indent}for {step} in T.serial({last}):")
+    if largest:
+        lines += [f"{indent}    if {new} < {old}:", f"{indent}        {new} = {old}"]
+    else:
+        lines.append(f"{indent}    {new} = {new} + {old}")
+    return lines
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _less(size: str, by: int) -> str:
+    return str(int(size) - by) if size.isdigit() else f"{size} - {by}"

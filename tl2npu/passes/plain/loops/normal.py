@@ -6,29 +6,33 @@ Nests of parallel loops are the business of :mod:`tl2npu.passes.plain.loops.nest
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code, unparenthesised
-from tl2npu.kernel.model import Branch, Loop, Stmt
+from tl2npu.kernel.model import Alloc, Branch, Loop, Memory, Operand, Range, Stmt, Store, walk, walk_with_parents
+from tl2npu.kernel.ranges.bounds import Bounds, is_size
+from tl2npu.kernel.ranges.iterations import may_meet
+from tl2npu.kernel.ranges.reach import Reach, parents_of
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.loops.axes import MOST_AXES
+from tl2npu.passes.plain.loops.axes import INDEPENDENT, MOST_AXES
 from tl2npu.passes.plain.loops.continues import drop_continues
 from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
-from tl2npu.passes.plain.loops.narrow import narrow
 from tl2npu.passes.plain.loops.nests import untangle
-from tl2npu.passes.plain.loops.old_values import keep
-from tl2npu.passes.plain.loops.versions import separate
 from tl2npu.passes.plain.types.names import STRINGS
 from tl2npu.passes.rounds import until_settled
-from tl2npu.passes.writing.statements import Names, expression
+from tl2npu.passes.writing.statements import Names, expression, parse
+from tl2npu.passes.writing.substitute import bound_names, substituted
+from tl2npu.passes.writing.tiles import Tiles, dtype_text, shape_text
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import names_in, nodes_of
 
 _LANGUAGE = "tilelang.language."
 _CAPITALS = {"Serial": "serial", "Unroll": "unroll", "Vectorized": "vectorized"}
@@ -49,12 +53,12 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     _plain_assignments(job)
     _conditional_values(job)
     _steps(job)
-    keep(job, MOST_AXES if nests else 0)
+    _keep_old_values(job, MOST_AXES if nests else 0)
     if nests:
         flatten(job)
         untangle(job)
-        separate(job)
-    narrow(job)
+        _separate_versions(job)
+    _narrow_loops(job)
 
 
 def _parallel(job: Job) -> None:
@@ -88,11 +92,7 @@ def _plain_calls(job: Job) -> None:
         plain = _CAPITALS.get(name, name)
         if plain == "unroll" and any(job.late.is_late(item.extent) for item in stmt.ranges):
             plain = "serial"  # "Cannot unroll non-constant loop"
-        gone = [
-            arg
-            for arg in stmt.call.args
-            if arg.keyword is not None and arg.keyword.value in _DROPPED
-        ]
+        gone = [arg for arg in stmt.call.args if arg.keyword is not None and arg.keyword.value in _DROPPED]
         step = _step_argument(stmt.call)
         if step is not None and all(item.step == const(1) for item in stmt.ranges):
             gone.append(step)
@@ -247,3 +247,187 @@ def _operand(text: str) -> str:
 
 def _closed(node: cst.BaseExpression) -> str:
     return code(node) if node.lpar else _operand(code(node))
+
+
+# TL119: ``for i, j in T.Parallel(M, N): if i < m: tile[i, j] = ...`` is a loop over the ``m`` rows of the tile.
+#
+# A GPU needs the longer loop where its threads do not divide the shorter one. For the vector cores the condition would
+# be a mask over ``M`` rows, of which the tile has ``m``.
+
+
+def _narrow_loops(job: Job) -> None:
+    """End such loops with the smaller of their tiles."""
+    edits = Edits(job.file.index)
+    for loop in job.kernel.walk():
+        if not isinstance(loop, Loop) or loop.kind != "parallel" or loop.via or not isinstance(loop.node, cst.For):
+            continue
+        branch = loop.body[0] if len(loop.body) == 1 else None
+        if not isinstance(branch, Branch) or branch.orelse or not isinstance(branch.node, cst.If) or loop.call is None:
+            continue
+        found = _bound(job, loop, branch)
+        if found is None:
+            continue
+        item, end = found
+        args = [
+            arg.with_changes(value=end.with_changes(lpar=(), rpar=())) if arg.value is item.stop_node else arg
+            for arg in loop.call.args
+        ]
+        new = loop.node.with_changes(iter=loop.call.with_changes(args=args), body=branch.node.body)
+        edits.replace(loop.node, new)
+        job.change("TL119", loop.node, f"the loop ends at {item.name} = {code(end)}: `{code(branch.node.test)}`")
+    job.apply(edits)
+
+
+def _bound(job: Job, loop: Loop, branch: Branch) -> tuple[Range, cst.BaseExpression] | None:
+    """The loop variable that the condition is about, and the first value for which it does not hold."""
+    test = branch.cond.node
+    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+        return None
+    ((operator, end),) = ((part.operator, part.comparator) for part in test.comparisons)
+    if not isinstance(operator, cst.LessThan) or not isinstance(test.left, cst.Name):
+        return None
+    size = job.file.evaluator.sym(end, branch.env)
+    for item in loop.ranges:
+        if item.name == test.left.value and item.start.is_zero and item.stop_node is not None:
+            fixed = all(is_size(name) for name in size.variables()) and not job.late.is_late(size)
+            shorter = Bounds({}).is_not_negative(item.extent - size)
+            return (item, end) if fixed and shorter and _has_shorter_tile(branch.then, item, size) else None
+    return None
+
+
+def _has_shorter_tile(body: Sequence[Stmt], item: Range, size: Sym) -> bool:
+    """True if a tile is written that ends where the condition does."""
+    for stmt in walk(body):
+        if isinstance(stmt, Store) and stmt.target.buffer.memory is not Memory.GM and stmt.target.dims is not None:
+            for dim, extent in zip(stmt.target.dims, stmt.target.buffer.shape, strict=False):
+                if dim.is_point and dim.lo == item.var and extent == size and extent != item.extent:
+                    return True
+    return False
+
+
+# TL119: what a parallel loop reads of a tile, and other iterations of it write, is read from a copy of the tile.
+#
+# All iterations run at once, so ``a[h, i, j] = a[3 - h, i, j]`` reads what was there before the loop. A loop that
+# becomes serial, over its outer axes or over all elements, would read what it has just written.
+
+_FOR_ALL = frozenset({"alloc_shared", "alloc_fragment"})
+"""Memory that all iterations see; what ``alloc_local`` gives, each has for itself."""
+
+
+def _keep_old_values(job: Job, axes: int) -> None:
+    """Copy such tiles in front of parallel loops, of which only the last ``axes`` axes stay parallel."""
+    edits, tiles = Edits(job.file.index), Tiles(job, Names(job))
+    for stmt, parents in walk_with_parents(job.kernel.body):
+        if not stmt.via and _is_parallel(stmt) and not any(map(_is_parallel, parents)):
+            assert isinstance(stmt, Loop)
+            _read_copies(job, stmt, axes, edits, tiles)
+    tiles.commit(edits)
+    job.apply(edits)
+
+
+def _read_copies(job: Job, loop: Loop, axes: int, edits: Edits, tiles: Tiles) -> None:
+    copies: dict[str, str] = {}
+    for read in dict.fromkeys(_old(job, loop, axes)):
+        name = read.buffer.name
+        if name not in copies:
+            copies[name] = new = tiles.names.fresh(f"{name}_old")
+            text = f"{new} = T.{read.buffer.alloc}({shape_text(read.buffer)}, {dtype_text(read.buffer)})"
+            tiles.add(read.buffer, text)
+            edits.replace_many(loop.node, [*parse(job, f"T.copy({name}, {new})", loop.node), loop.node])
+            job.change("TL119", loop.node, f"copied `{name}`: the loop reads elements that it overwrites")
+        assert isinstance(read.node, cst.Subscript)
+        edits.replace(read.node.value, cst.Name(copies[name]))
+
+
+def _old(job: Job, loop: Loop, axes: int) -> Iterator[Operand]:
+    """Elements that are read before other iterations write them; raises :class:`Blocked` for those read behind."""
+    inside = list(walk_with_parents([loop]))
+    for place, (store, parents) in enumerate(inside):
+        around = [above for above in parents if isinstance(above, Loop)]
+        parallel = [str(item.var) for above in around if above.kind in INDEPENDENT for item in above.ranges]
+        outer = parallel[: len(parallel) - axes]
+        if not isinstance(store, Store) or store.target.buffer.alloc not in _FOR_ALL or not outer:
+            continue
+        target, buffer = store.target, store.target.buffer
+        reads = [(n, read) for n, (stmt, _) in enumerate(inside) for read in _reads(stmt) if read.buffer is buffer]
+        if not reads:
+            continue
+        bounds = Reach(job.kernel, job.located.evaluator).bounds(parents_of(job.kernel, store), store)
+        moving = [str(item.var) for above in around for item in above.ranges]
+        serial = any(above.kind not in INDEPENDENT for above in around)
+        changed = next(n for n, (s, _) in enumerate(inside) if isinstance(s, Store) and s.target.buffer is buffer)
+        for number, read in reads:
+            if may_meet(bounds, outer, moving, read, target):
+                if serial or number > min(place, changed):
+                    text = f"`{code(read.node)}` is written by other iterations of this loop: use two loops"
+                    raise Blocked("TL120", read.node, text)
+                yield read
+
+
+def _is_parallel(stmt: Stmt) -> bool:
+    return isinstance(stmt, Loop) and stmt.kind in INDEPENDENT
+
+
+def _reads(stmt: Stmt) -> Iterator[Operand]:
+    return (access.operand for access in accesses(stmt) if access.reads and not access.writes)
+
+
+# TL119: names that get another value in a parallel loop, ``r = T.max(x, lo)`` and then ``r = T.min(r, hi)``.
+#
+# Each value gets a name of its own. So what a name stands for does not depend on the place, and operands in global
+# memory can be moved in front of the loop.
+
+
+def _separate_versions(job: Job) -> None:
+    """Rename the second and later values of names that are bound line by line in one block."""
+    edits, names = Edits(job.file.index), Names(job)
+    variables = {stmt.buffer.name for stmt in job.kernel.walk() if isinstance(stmt, Alloc)}
+    for loop in job.kernel.walk():
+        if not isinstance(loop, Loop) or loop.kind != "parallel" or loop.via:
+            continue
+        if not any(access.operand.buffer.memory is Memory.GM for stmt in walk(loop.body) for access in accesses(stmt)):
+            continue
+        for block in nodes_of(loop.node, cst.IndentedBlock):
+            for name in _rebound(job, block):
+                if name not in variables:
+                    _rename(edits, names, block, name)
+                    job.change("TL119", block, f"a name for each value of `{name}`")
+    job.apply(edits)
+
+
+def _rebound(job: Job, block: cst.IndentedBlock) -> Iterator[str]:
+    """Names that lines of the block bind more than once, and nothing else in the kernel binds or reads."""
+    times = Counter(
+        name for line in block.body if isinstance(line, cst.SimpleStatementLine) for name in _names_bound(line)
+    )
+    for name, count in times.items():
+        everywhere = [found for found in names_in(job.located.node.body) if found.value == name]
+        here = [found for found in names_in(block) if found.value == name]
+        nested = [line for line in block.body if isinstance(line, cst.BaseCompoundStatement)]
+        if count > 1 and len(everywhere) == len(here) and not any(name in bound_names(line) for line in nested):
+            yield name
+
+
+def _names_bound(line: cst.SimpleStatementLine) -> Iterator[str]:
+    """The name of a line that is nothing but ``name = value``."""
+    statement = line.body[0] if len(line.body) == 1 else None
+    if isinstance(statement, cst.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0].target
+        if isinstance(target, cst.Name):
+            yield target.value
+
+
+def _rename(edits: Edits, names: Names, block: cst.IndentedBlock, name: str) -> None:
+    """The first value keeps the name."""
+    now: str | None = None
+    for line in block.body:
+        binds = isinstance(line, cst.SimpleStatementLine) and name in _names_bound(line)
+        new = name if now is None else now
+        if binds:
+            statement = cst.ensure_type(cst.ensure_type(line, cst.SimpleStatementLine).body[0], cst.Assign)
+            value = substituted(statement.value, {name: cst.Name(new)})
+            now = name if now is None else names.fresh(name)
+            target = statement.targets[0].with_changes(target=cst.Name(now))
+            edits.replace(statement, cst.Assign([target], cst.ensure_type(value, type(value))))  # type: ignore[arg-type]
+        elif new != name and any(found.value == name for found in names_in(line)):
+            edits.replace(line, substituted(line, {name: cst.Name(new)}))

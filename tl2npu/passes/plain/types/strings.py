@@ -7,6 +7,7 @@ A call ``T.float32(x)`` is a conversion in both languages and stays where the fu
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 
 import libcst as cst
@@ -15,14 +16,13 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.types import of_torch
-from tl2npu.passes.plain.types.names import LANGUAGE, TF32, TypeNames
+from tl2npu.passes.plain.types.names import LANGUAGE, STRINGS, TF32, TypeNames
 from tl2npu.passes.plain.types.reach import nodes
 from tl2npu.passes.plain.types.rewrite import rewrite
-from tl2npu.passes.plain.unsupported.types import hidden_types
+from tl2npu.passes.plain.unsupported.types import factory_calls, given, hidden_types
 from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import argument
+from tl2npu.source.tree import argument, names_in
 
 _FP8 = r"|\.float8_\w+|tilelang\.language\.fp8\b"
 _FOREIGN = r"\.(float8_e8m0fnu|float4_\w+|float6_\w+|int4)\b"
@@ -35,7 +35,7 @@ def to_strings(job: Job) -> None:
     for node, message in hidden_types(job):
         job.note("TL191", node, message, "warning")
     written = _written_types(job.kernel).values()
-    of_torch.to_strings(job, {node.value for node in written if isinstance(node, cst.Name)})
+    _to_strings(job, {node.value for node in written if isinstance(node, cst.Name)})
     until_settled(job, partial(_rewrite_once, job))
 
 
@@ -113,3 +113,49 @@ def written_type(node: cst.CSTNode) -> cst.BaseExpression | None:
     if isinstance(node, cst.Subscript):
         return next(iter([i.slice.value for i in node.slice if isinstance(i.slice, cst.Index)][1:2]), None)
     return None
+
+
+# TL110: a dtype of torch that host code gives a factory, ``f(M, N, x.dtype)``, becomes the name of the type.
+#
+# TileLang takes either; the NPU's front end stops at anything else than a string.
+
+_TORCH = "torch."
+
+
+def _to_strings(job: Job, typed: set[str]) -> None:
+    """Rewrite what callers in the file give for the parameters in ``typed``, which are element types in the kernel."""
+    factory = job.located.factory
+    if factory is None or any(name.value == "torch" for name in names_in(factory.node.body)):
+        return  # it asks for the type of torch as well
+    params = (*factory.node.params.params, *factory.node.params.kwonly_params)
+    edits = Edits(job.file.index)
+    for param in params:
+        if param.name.value not in typed:
+            continue
+        default = [param.default] if param.default is not None else []
+        for value in (*default, *given(factory_calls(job), factory, param)):
+            for part in _arms(value):
+                new = _name(job, part)
+                if new is not None:
+                    edits.replace(part, cst.parse_expression(new))
+                    job.change("TL110", part, f"`{code(part)}` -> `{new}`")
+    job.apply(edits)
+
+
+def _arms(value: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(value, cst.IfExp):
+        yield from _arms(value.body)
+        yield from _arms(value.orelse)
+    else:
+        yield value
+
+
+def _name(job: Job, value: cst.BaseExpression) -> str | None:
+    """The text for a dtype of torch; None for anything else."""
+    if not isinstance(value, cst.Attribute):
+        return None
+    dotted = job.file.names.resolve(value)
+    if dotted is not None:
+        name = STRINGS.get(dotted.removeprefix(_TORCH)) if dotted.startswith(_TORCH) else None
+        return f'"{name}"' if name is not None else None
+    return f'str({code(value)}).removeprefix("{_TORCH}")' if value.attr.value == "dtype" else None
