@@ -30,7 +30,7 @@ every_rule = each(RULES.values(), lambda page: page.code)
 
 
 def test_each_code_stands_in_the_table_once() -> None:
-    assert Counter(row[0] for row in ROWS) == dict.fromkeys(CODES, 1)
+    assert Counter(row.code for row in ROWS) == dict.fromkeys(CODES, 1)
 
 
 @every_rule

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tl2npu.kernel.symbolic import const
 from tl2npu.tile.expr import Expr, Load, axis, rebuilt, substituted
-from tl2npu.tile.ir import AtomicAdd, If, Kernel, Let, Map, Matmul, Move, Reduce, Region, Stmt, statements, with_bodies
+from tl2npu.tile.ir import AtomicAdd, Kernel, Map, Matmul, Move, Reduce, Region, Stmt, mapped, statements, with_values
 
 _ONE = const(1)
 
@@ -31,26 +31,18 @@ def without_columns(kernel: Kernel) -> Kernel:
     if not names:
         return kernel
     tiles = tuple(replace(tile, shape=tile.shape[:-1]) if tile.name in names else tile for tile in kernel.tiles)
-
-    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(with_bodies(_shortened(stmt, names, ranks, dtypes), body) for stmt in stmts)
-
-    return replace(kernel, tiles=tiles, body=body(kernel.body))
+    body = mapped(kernel.body, lambda stmt: _shortened(stmt, names, ranks, dtypes))
+    return replace(kernel, tiles=tiles, body=body)
 
 
 def _shortened(stmt: Stmt, names: Collection[str], ranks: dict[str, int], dtypes: dict[str, str]) -> Stmt:
     def part(item: Expr) -> Expr | None:
         return replace(item, index=item.index[:-1]) if isinstance(item, Load) and item.buffer in names else None
 
+    stmt = with_values(stmt, lambda value: rebuilt(value, part))
     match stmt:
-        case Map():
-            value = rebuilt(stmt.value, part)
-            last = {f"@{ranks[stmt.dst] - 1}": 0} if stmt.dst in names else {}
-            return replace(stmt, value=substituted(value, last))
-        case If():
-            return replace(stmt, condition=rebuilt(stmt.condition, part))
-        case Let():
-            return replace(stmt, value=rebuilt(stmt.value, part))
+        case Map() if stmt.dst in names:
+            return replace(stmt, value=substituted(stmt.value, {f"@{ranks[stmt.dst] - 1}": 0}))
         case Reduce() if stmt.src in names:
             index = tuple(axis(number) for number in range(ranks[stmt.src] - 1))
             return Map(stmt.dst, Load(stmt.src, index, dtypes[stmt.src]), stmt.origin)

@@ -7,31 +7,26 @@ from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.tile.expr import with_integers
-from tl2npu.tile.ir import AtomicAdd, Buffer, For, If, Kernel, Launch, Let, Map, Move, Region, Stmt
+from tl2npu.tile.ir import AtomicAdd, Buffer, For, Kernel, Launch, Move, Region, Stmt, mapped, with_values
 
 Change = Callable[[Sym], Sym]
 
 
-def in_stmt(stmt: Stmt, change: Change) -> Stmt:
-    """The statement with every integer in it changed, those of the statements in it too."""
+def _in_stmt(stmt: Stmt, change: Change) -> Stmt:
     match stmt:
         case Move():
             return replace(stmt, src=_region(stmt.src, change), dst=_region(stmt.dst, change))
         case AtomicAdd():
             return replace(stmt, dst=_region(stmt.dst, change))
-        case Map() | Let():
-            return replace(stmt, value=with_integers(stmt.value, change))
         case For():
-            return replace(stmt, count=change(stmt.count), body=in_body(stmt.body, change))
-        case If():
-            then, orelse = in_body(stmt.then, change), in_body(stmt.orelse, change)
-            return replace(stmt, condition=with_integers(stmt.condition, change), then=then, orelse=orelse)
-    return stmt
+            return replace(stmt, count=change(stmt.count))
+        case _:
+            return with_values(stmt, lambda value: with_integers(value, change))
 
 
 def in_body(body: tuple[Stmt, ...], change: Change) -> tuple[Stmt, ...]:
-    """The statements with every integer in them changed."""
-    return tuple(in_stmt(stmt, change) for stmt in body)
+    """The statements with every integer in them changed, those of the statements in them too."""
+    return mapped(body, lambda stmt: _in_stmt(stmt, change))
 
 
 def in_kernel(kernel: Kernel, change: Change) -> Kernel:

@@ -207,6 +207,22 @@ def writes(stmt: Stmt) -> frozenset[str]:
             return frozenset()
 
 
+def with_values(stmt: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """The statement with its own expressions changed."""
+    match stmt:
+        case Map() | Let():
+            return replace(stmt, value=change(stmt.value))
+        case If():
+            return replace(stmt, condition=change(stmt.condition))
+        case _:
+            return stmt
+
+
+def mapped(body: tuple[Stmt, ...], change: Callable[[Stmt], Stmt]) -> tuple[Stmt, ...]:
+    """Every statement changed, and then those inside of what it became."""
+    return tuple(with_bodies(change(stmt), lambda inner: mapped(inner, change)) for stmt in body)
+
+
 def with_bodies(stmt: Stmt, change: BodyChange) -> Stmt:
     """The statement with the bodies in it changed."""
     if isinstance(stmt, For):

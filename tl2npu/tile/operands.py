@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tl2npu.tile.ir import AtomicAdd, For, If, Kernel, Matmul, Move, Region, Stmt, statements, with_bodies, writes
+from tl2npu.tile.ir import AtomicAdd, For, If, Kernel, Matmul, Move, Region, Stmt, mapped, statements, writes
 
 
 def with_whole_operands(kernel: Kernel) -> Kernel:
@@ -36,11 +36,7 @@ def with_whole_operands(kernel: Kernel) -> Kernel:
         source = _inside(first, stmt.src, kernel)
         if source is not None and not any(made[0] < write <= end for write in stored):
             changed[id(stmt)] = replace(stmt, src=source)
-
-    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(with_bodies(changed.get(id(stmt), stmt), body) for stmt in stmts)
-
-    return replace(kernel, body=body(kernel.body)) if changed else kernel
+    return replace(kernel, body=mapped(kernel.body, lambda stmt: changed.get(id(stmt), stmt))) if changed else kernel
 
 
 def _placed(body: tuple[Stmt, ...], around: tuple[int, ...]) -> Iterator[tuple[Stmt, tuple[int, ...]]]:

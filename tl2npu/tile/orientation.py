@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tl2npu.tile.expr import Expr, Load, axis, axis_of, loads, rebuilt, substituted
-from tl2npu.tile.ir import AtomicAdd, If, Kernel, Let, Map, Matmul, Move, Reduce, Stmt, statements, with_bodies
+from tl2npu.tile.ir import AtomicAdd, Kernel, Map, Matmul, Move, Reduce, Stmt, mapped, statements, with_values
 
 _TURNED = {"@0": axis(1), "@1": axis(0)}
 
@@ -31,11 +31,7 @@ def with_straight_tiles(kernel: Kernel) -> Kernel:
     tiles = tuple(
         replace(tile, shape=(tile.shape[1], tile.shape[0])) if tile.name in names else tile for tile in kernel.tiles
     )
-
-    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(with_bodies(_stored(stmt, names), body) for stmt in stmts)
-
-    return replace(kernel, tiles=tiles, body=body(kernel.body))
+    return replace(kernel, tiles=tiles, body=mapped(kernel.body, lambda stmt: _stored(stmt, names)))
 
 
 def _turned(kernel: Kernel) -> dict[str, bool]:
@@ -79,14 +75,9 @@ def _across(item: Load, line: int) -> bool | None:
 
 
 def _stored(stmt: Stmt, turned: set[str]) -> Stmt:
+    if isinstance(stmt, Map) and stmt.dst in turned:
+        stmt = replace(stmt, value=substituted(stmt.value, _TURNED))
     match stmt:
-        case Map():
-            value = substituted(stmt.value, _TURNED) if stmt.dst in turned else stmt.value
-            return replace(stmt, value=_read(value, turned))
-        case Let():
-            return replace(stmt, value=_read(stmt.value, turned))
-        case If():
-            return replace(stmt, condition=_read(stmt.condition, turned))
         case Reduce() if stmt.src in turned:
             return replace(stmt, axis=1 - stmt.axis)
         case Matmul():
@@ -94,11 +85,8 @@ def _stored(stmt: Stmt, turned: set[str]) -> Stmt:
             if stmt.c in turned:
                 return replace(stmt, a=stmt.b, b=stmt.a, transpose_a=not b, transpose_b=not a)
             return replace(stmt, transpose_a=a, transpose_b=b)
-    return stmt
 
-
-def _read(value: Expr, turned: set[str]) -> Expr:
-    def change(item: Expr) -> Expr | None:
+    def read(item: Expr) -> Expr | None:
         return replace(item, index=item.index[::-1]) if isinstance(item, Load) and item.buffer in turned else None
 
-    return rebuilt(value, change)
+    return with_values(stmt, lambda value: rebuilt(value, read))

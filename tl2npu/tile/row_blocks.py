@@ -24,10 +24,10 @@ from tl2npu.tile.ir import (
     Reduce,
     Region,
     Stmt,
+    mapped,
     reads,
     statements,
     values,
-    with_bodies,
     writes,
 )
 
@@ -75,9 +75,8 @@ class _Rows:
             for name, extent in zip(self.kernel.launch.names, self.kernel.launch.grid, strict=True)
         )
         tiles = tuple(self.tile(tile) for tile in self.kernel.tiles)
-        return replace(
-            self.kernel, launch=Launch(grid, self.kernel.launch.names), tiles=tiles, body=self.body(self.kernel.body)
-        )
+        body = mapped(self.kernel.body, self.stmt)
+        return replace(self.kernel, launch=Launch(grid, self.kernel.launch.names), tiles=tiles, body=body)
 
     def judge_access(self, stmt: Stmt) -> None:
         """Refuse an access to global memory that is neither of this row nor, for a load, the same for all rows."""
@@ -152,9 +151,6 @@ class _Rows:
 
     def tile(self, tile: Buffer) -> Buffer:
         return replace(tile, shape=(const(self.rows), *tile.shape)) if tile.name in self.of_row else tile
-
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(with_bodies(self.stmt(stmt), self.body) for stmt in body)
 
     def stmt(self, stmt: Stmt) -> Stmt:
         match stmt:

@@ -21,19 +21,19 @@ from tl2npu.tile.expr import (
     with_leading_index,
 )
 from tl2npu.tile.ir import (
-    AtomicAdd,
     If,
     Kernel,
     Let,
     Map,
-    Matmul,
     Move,
     Reduce,
     Region,
     Stmt,
+    mapped,
     reads,
     statements,
     with_bodies,
+    with_values,
     writes,
 )
 
@@ -71,13 +71,8 @@ def with_scalars(kernel: Kernel) -> Kernel:
     def named(item: Expr) -> Expr | None:
         return Opaque(item.buffer, _DTYPE) if isinstance(item, Load) and item.buffer in found else None
 
-    def renamed(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        changed = (
-            replace(stmt, value=rebuilt(stmt.value, named)) if isinstance(stmt, (Map, Let)) else stmt for stmt in stmts
-        )
-        return tuple(with_bodies(stmt, renamed) for stmt in changed)
-
-    return replace(kernel, body=renamed(new), tiles=tuple(tile for tile in kernel.tiles if tile.name not in found))
+    new = mapped(new, lambda stmt: with_values(stmt, lambda value: rebuilt(value, named)))
+    return replace(kernel, body=new, tiles=tuple(tile for tile in kernel.tiles if tile.name not in found))
 
 
 def _uses(stmt: Stmt, name: str) -> int:
@@ -117,11 +112,7 @@ def with_unit_axes(kernel: Kernel) -> Kernel:
     tiles = tuple(
         replace(tile, shape=(const(1), *tile.shape)) if tile.name in singles | rows else tile for tile in kernel.tiles
     )
-
-    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(with_bodies(_lifted(stmt, shapes, singles, rows), body) for stmt in stmts)
-
-    return replace(kernel, tiles=tiles, body=body(kernel.body))
+    return replace(kernel, tiles=tiles, body=mapped(kernel.body, lambda stmt: _lifted(stmt, singles, rows)))
 
 
 def _with_lanes(kernel: Kernel) -> Kernel:
@@ -141,15 +132,10 @@ def _with_lanes(kernel: Kernel) -> Kernel:
         def indexed(item: Expr) -> Expr | None:
             return replace(item, index=(place,)) if isinstance(item, Load) and item.buffer in wide else None
 
-        if isinstance(stmt, If):
-            return replace(stmt, condition=rebuilt(stmt.condition, indexed))
-        return replace(stmt, value=rebuilt(stmt.value, indexed)) if isinstance(stmt, (Map, Let)) else stmt
-
-    def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(with_bodies(change(stmt), body) for stmt in stmts)
+        return with_values(stmt, lambda value: rebuilt(value, indexed))
 
     tiles = tuple(replace(tile, shape=(const(_LANES),)) if tile.name in wide else tile for tile in kernel.tiles)
-    return replace(kernel, tiles=tiles, body=body(kernel.body))
+    return replace(kernel, tiles=tiles, body=mapped(kernel.body, change))
 
 
 def _with_own_rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> Kernel:
@@ -197,25 +183,18 @@ def _rows(kernel: Kernel, shapes: dict[str, tuple[Sym, ...]]) -> set[str]:
     return rows
 
 
-def _lifted(stmt: Stmt, shapes: dict[str, tuple[Sym, ...]], singles: set[str], rows: set[str]) -> Stmt:
+def _lifted(stmt: Stmt, singles: set[str], rows: set[str]) -> Stmt:
+    lifted, place = singles | rows, const(0)
     match stmt:
-        case Map():
-            value = stmt.value
+        case Map() if stmt.dst in lifted:
+            place = axis(0)
             if stmt.dst in rows:
-                value = substituted(value, {"@0": axis(1)})
-            inner = stmt.dst in rows or stmt.dst in singles
-            return replace(stmt, value=with_leading_index(value, singles | rows, axis(0) if inner else const(0)))
-        case If():
-            return replace(stmt, condition=with_leading_index(stmt.condition, singles | rows, const(0)))
-        case Let():
-            return replace(stmt, value=with_leading_index(stmt.value, singles | rows, const(0)))
+                stmt = replace(stmt, value=substituted(stmt.value, {"@0": axis(1)}))
         case Reduce() if stmt.src in rows:
             return replace(stmt, axis=stmt.axis + 1)
         case Move():
-            return replace(stmt, src=_region(stmt.src, singles | rows), dst=_region(stmt.dst, singles | rows))
-        case Matmul() | AtomicAdd():
-            return stmt
-    return stmt
+            return replace(stmt, src=_region(stmt.src, lifted), dst=_region(stmt.dst, lifted))
+    return with_values(stmt, lambda value: with_leading_index(value, lifted, place))
 
 
 def _region(region: Region, lifted: set[str]) -> Region:

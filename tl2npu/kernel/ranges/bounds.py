@@ -187,6 +187,7 @@ class _Search:
             factor, rest = split
             if isinstance(atom, Div):
                 yield from self._whole(atom, factor, rest)
+                yield from self._apart(atom, factor, rest)
             sign = 1 if self._termwise(factor) else -1 if self._termwise(-factor) else 0
             if sign:
                 yield from self._bounded(atom, factor, rest, sign)
@@ -236,6 +237,14 @@ class _Search:
         elif self._termwise(times):
             yield (beside + times * (num - den + 1),)
 
+    def _apart(self, atom: Div, factor: Sym, rest: Sym) -> Iterator[tuple[Sym, ...]]:
+        """``a // den - b // den`` is at least ``(a - b) // den``."""
+        for other in _in_order(rest):
+            split = _linear(rest, other) if isinstance(other, Div) and other.den == atom.den else None
+            if split is not None and split[0] == -factor and self._positive(atom.den) and self._termwise(factor):
+                assert isinstance(other, Div)
+                yield (split[1] + factor * ((atom.num - other.num) // atom.den),)
+
     def _of_quotient(self, atom: Div, factor: Sym, rest: Sym, sign: int) -> Iterator[tuple[Sym, ...]]:
         num, den = atom.num, atom.den
         if not self._positive(den):
@@ -264,6 +273,8 @@ class _Search:
                 yield (rest + factor * ((other + slope * (high if up == (sign < 0) else low)) // den),)
         if self._termwise(num):
             yield (rest + (factor * num if sign < 0 else const(0)),)
+        elif sign > 0:
+            yield num, rest
 
 
 def _single(sym: Sym) -> tuple[Atom, ...]:

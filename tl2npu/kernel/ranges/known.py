@@ -68,13 +68,13 @@ class Known:
             if len(lets) == 1 and isinstance(bound, Sym) and len(bound.terms) == 1 and "@" in str(bound):
                 let = lets[0]
                 if id(let) not in self._given:
-                    self._given[id(let)] = self._value(let.value.node, let.env)
+                    self._given[id(let)] = self.value(let.value.node, let.env)
                 value = self._given[id(let)]
                 if not value.depends_on(str(bound)):
                     found[str(bound)] = value
         return found
 
-    def _value(self, node: cst.BaseExpression, env: Env) -> Sym:
+    def value(self, node: cst.BaseExpression, env: Env) -> Sym:
         """An expression, with both arms of a choice; ``T.use_swizzle`` gives the number of a tile."""
         arms: tuple[cst.BaseExpression, ...] = ()
         if isinstance(node, cst.Call) and (self.evaluator.names.resolve(node.func) or "").endswith("use_swizzle"):
@@ -85,4 +85,4 @@ class Known:
             arms = tuple(node.args[n].value for n in (1, 2, 0)) if len(node.args) == 3 else ()
         if not arms:
             return self.evaluator.sym(node, env)
-        return opaque(EITHER, *(self._value(arm, env) for arm in arms))
+        return opaque(EITHER, *(self.value(arm, env) for arm in arms))

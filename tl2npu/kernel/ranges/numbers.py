@@ -70,10 +70,23 @@ def _of_atom(atom: Atom) -> Function:
     if atom.head in ("min", "max") and args:
         extreme = min if atom.head == "min" else max
         return lambda values: extreme([arg(values) for arg in args])
-    if atom.head in OPERATORS and len(args) == 2:
-        holds, (left, right) = OPERATORS[atom.head], args
-        return lambda values: int(holds(left(values), right(values)))
+    binary = _BINARY.get(atom.head)
+    if binary is not None and len(args) == 2:
+        left, right = args
+        return lambda values: int(binary(left(values), right(values)))
     return _unknown
+
+
+def _truncated(num: int, den: int) -> int:
+    return num // den if (num < 0) == (den < 0) else -(-num // den)
+
+
+_BINARY: Mapping[str, Callable[[int, int], int]] = {
+    **OPERATORS,
+    "cdiv": lambda num, den: -(-num // den),
+    "truncdiv": _truncated,
+    "truncmod": lambda num, den: num - _truncated(num, den) * den,
+}
 
 
 def _unknown(values: Values) -> int:

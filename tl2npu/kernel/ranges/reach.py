@@ -115,6 +115,16 @@ def parts(evaluator: Evaluator, node: cst.BaseExpression) -> tuple[bool, Sequenc
     return None
 
 
+def conjuncts(evaluator: Evaluator, node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The conditions of which all have to hold; of what is no conjunction that itself."""
+    inner = parts(evaluator, node)
+    if inner is None or not inner[0]:
+        yield node
+        return
+    for part in inner[1]:
+        yield from conjuncts(evaluator, part)
+
+
 def _comparison(kind: cst.BaseCompOp, a: Sym, b: Sym, taken: bool) -> Iterator[Sym]:
     if isinstance(kind, (cst.LessThan, cst.GreaterThanEqual)):
         yield b - 1 - a if isinstance(kind, cst.LessThan) == taken else a - b

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.tile.expr import Expr, Load, identity, rebuilt
 from tl2npu.tile.integers import in_kernel
-from tl2npu.tile.ir import AtomicAdd, If, Kernel, Let, Map, Matmul, Move, Reduce, Region, Stmt, statements, with_bodies
+from tl2npu.tile.ir import (
+    AtomicAdd,
+    Kernel,
+    Map,
+    Matmul,
+    Move,
+    Reduce,
+    Region,
+    Stmt,
+    mapped,
+    statements,
+    with_bodies,
+    with_values,
+)
 from tl2npu.triton.a5.halves import whole
 from tl2npu.triton.a5.ir import inside, touched
 from tl2npu.triton.a5.order import merged
@@ -42,7 +56,7 @@ def _without(kernel: Kernel, body: tuple[Stmt, ...], name: str) -> tuple[Stmt, .
             until = rest[: found[-1] + 1] if found else ()
             if len(behind) != len(users) - 1 or any(source in touched(inner)[1] for inner in inside(until)):
                 return None
-            return (*body[:number], *(_renamed(part, name, source) for part in rest))
+            return (*body[:number], *mapped(rest, partial(_renamed, old=name, new=source)))
         parts: list[tuple[Stmt, ...] | None] = []
 
         def look(inner: tuple[Stmt, ...], parts: list[tuple[Stmt, ...] | None] = parts) -> tuple[Stmt, ...]:
@@ -77,7 +91,7 @@ def _source(kernel: Kernel, stmt: Stmt, name: str) -> str | None:
 
 
 def _renamed(stmt: Stmt, old: str, new: str) -> Stmt:
-    """The statement reading another tile."""
+    """The statement itself reading another tile."""
 
     def name(found: str) -> str:
         return new if found == old else found
@@ -89,17 +103,13 @@ def _renamed(stmt: Stmt, old: str, new: str) -> Stmt:
         return replace(found, buffer=name(found.buffer))
 
     match stmt:
-        case Map() | Let():
-            stmt = replace(stmt, value=rebuilt(stmt.value, load))
-        case If():
-            stmt = replace(stmt, condition=rebuilt(stmt.condition, load))
         case Move():
             stmt = replace(stmt, src=region(stmt.src))
         case Reduce() | AtomicAdd():
             stmt = replace(stmt, src=name(stmt.src))
         case Matmul():
             stmt = replace(stmt, a=name(stmt.a), b=name(stmt.b))
-    return with_bodies(stmt, lambda body: tuple(_renamed(part, old, new) for part in body))
+    return with_values(stmt, lambda value: rebuilt(value, load))
 
 
 def finish(

@@ -27,6 +27,7 @@ from tl2npu.tile.ir import (
     Reduce,
     Region,
     Stmt,
+    mapped,
     statements,
     with_bodies,
 )
@@ -80,7 +81,7 @@ class _Whole:
             for name in written - self.tiles:
                 if isinstance(stmt, (Move, Map, Let)) and self.loaded(stmt, name):
                     raise self.refuse(stmt, f"`{name}` is written by both vector cores and read again")
-        body = self.body(self.kernel.body)
+        body = mapped(self.kernel.body, self.stmt)
         tiles = tuple(replace(tile, shape=self.shape(tile)) for tile in self.kernel.tiles)
         return replace(self.kernel, tiles=tiles, body=body)
 
@@ -164,9 +165,6 @@ class _Whole:
         return self.places(region).index(place)
 
     # the whole ----------------------------------------------------------------------------------------------------
-
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(with_bodies(self.stmt(stmt), self.body) for stmt in body)
 
     def stmt(self, stmt: Stmt) -> Stmt:
         match stmt:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES, MOST_BLOCKS
+from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.symbolic import product
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic
@@ -20,7 +21,6 @@ from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import tuning
 from tl2npu.triton.host.source import TritonFile
 from tl2npu.triton.migrate import diagnostic
-from tl2npu.triton.read.ranges import evaluated
 from tl2npu.triton.read.values import Tile
 from tl2npu.triton.refused import Refused, Undecided
 
@@ -64,7 +64,7 @@ def _bindings(file: TritonFile, name: str) -> Iterator[Binding]:
 
 def _programs(binding: Binding, name: str) -> Iterator[Diagnostic]:
     total = product(binding.spec.grid)
-    counts = [evaluated(total, known) for known in _known(binding)]
+    counts = [number_of(total, known) for known in _known(binding)]
     most = max((count for count in counts if count is not None), default=0)
     if most > MOST_BLOCKS:
         text = f"{most:,} programs: a launch of more than {MOST_BLOCKS:,} fails"
@@ -180,7 +180,7 @@ class Shapes:
         if isinstance(node, ast.Name):
             value = self.spec.values.get(node.id)
             if isinstance(value, Tile) and value.integer is not None:
-                return evaluated(value.integer, self.known)
+                return number_of(value.integer, self.known)
             written = self.names.values.get(node.id)
             return self.number(written) if written is not None and written is not node else None
         if isinstance(node, ast.BinOp):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,39 +51,6 @@ def _extreme(head: str, one: Sym, other: Sym) -> Sym:
     if difference is not None:
         return one if (difference < 0) == (head == "min") else other
     return opaque(head, one, other)
-
-
-def evaluated(value: Sym, numbers: Mapping[str, int]) -> int | None:
-    """The integer for these values of its variables; None where one is missing."""
-    total = 0
-    for mono, coef in value.terms:
-        for atom in mono:
-            parts = atom.args if isinstance(atom, Opaque) else () if isinstance(atom, Var) else (atom.num, atom.den)
-            found = [evaluated(part, numbers) for part in parts]
-            args = [number for number in found if number is not None]
-            if len(args) < len(found):
-                return None
-            match atom:
-                case Var() if atom.name in numbers:
-                    coef *= numbers[atom.name]
-                case Div() if args[1]:
-                    coef *= args[0] // args[1]
-                case Mod() if args[1]:
-                    coef *= args[0] % args[1]
-                case Opaque(head="cdiv") if args[1]:
-                    coef *= -(-args[0] // args[1])
-                case Opaque(head="truncdiv") if args[1]:
-                    coef *= int(math.copysign(abs(args[0]) // args[1], args[0]))
-                case Opaque(head="truncmod") if args[1]:
-                    coef *= int(math.fmod(args[0], args[1]))
-                case Opaque(head="min"):
-                    coef *= min(args)
-                case Opaque(head="max"):
-                    coef *= max(args)
-                case _:
-                    return None
-        total += coef
-    return total
 
 
 @dataclass

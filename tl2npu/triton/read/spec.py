@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.symbolic import Sym, const, var
-from tl2npu.triton.read.ranges import evaluated
 from tl2npu.triton.read.values import Shape, Tile, Value
 
 
@@ -140,7 +140,7 @@ class Spec:
         constants = self.constants if tuned else set()
         passed = {name: n for name, n in self.numbers.items() if isinstance(n, int) and name in constants}
         for values in self.calls:
-            left, right = evaluated(one, {**passed, **values}), evaluated(other, {**passed, **values})
+            left, right = number_of(one, {**passed, **values}), number_of(other, {**passed, **values})
             if left is not None and right is not None:
                 yield left, right
 

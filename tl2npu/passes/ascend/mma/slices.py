@@ -12,6 +12,7 @@ from tl2npu.kernel.comparisons import at_most
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.flow import Flow
 from tl2npu.kernel.model import Branch, Dim, Let, Loop, Range, Scalar, Stmt
+from tl2npu.kernel.ranges.reach import conjuncts
 from tl2npu.kernel.symbolic import Opaque, Sym, ceildiv, var
 from tl2npu.passes.ascend.mma.numbers import Numbers
 from tl2npu.passes.ascend.mma.staging import Product, Staged
@@ -185,8 +186,8 @@ class _Condition:
 
     def kept(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         """What is left of a condition when ``first slice`` is taken as true; None if it does not imply that."""
-        parts = self._parts(node)
-        if parts is None:
+        parts = list(conjuncts(self.evaluator, node))
+        if len(parts) == 1:
             return self._single(node)
         rest: list[cst.BaseExpression] = []
         implied = False
@@ -211,20 +212,6 @@ class _Condition:
             return node.with_changes(
                 args=[arg.with_changes(value=value) for arg, value in zip(node.args, rest, strict=True)]
             )
-        return None
-
-    def _parts(self, node: cst.BaseExpression) -> list[cst.BaseExpression] | None:
-        if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And):
-            return [*(self._parts(node.left) or [node.left]), *(self._parts(node.right) or [node.right])]
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd):
-            return [*(self._parts(node.left) or [node.left]), *(self._parts(node.right) or [node.right])]
-        if isinstance(node, cst.Call):
-            name = self.evaluator.names.resolve(node.func) or ""
-            if name.rsplit(".", 1)[-1] in ("And", "all_of") and len(node.args) == 2 and name.startswith("tilelang."):
-                found: list[cst.BaseExpression] = []
-                for arg in node.args:
-                    found += self._parts(arg.value) or [arg.value]
-                return found
         return None
 
     def _single(self, node: cst.BaseExpression) -> cst.BaseExpression | None:

@@ -11,11 +11,10 @@ import libcst as cst
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator, code
 from tl2npu.kernel.model import Range
+from tl2npu.kernel.ranges.reach import conjuncts
 from tl2npu.kernel.regions import Lets, Region
 from tl2npu.kernel.symbolic import Opaque, Sym
 from tl2npu.source.tree import nodes_of
-
-_CONJUNCTIONS = ("tilelang.language.And",)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,21 +68,7 @@ class Guard:
 
 def guard(node: cst.BaseExpression, lets: Lets, evaluator: Evaluator, env: Env) -> Guard:
     """Take a condition apart."""
-    return Guard(node, tuple(_term(part, lets, evaluator, env) for part in _parts(lets.expand(node), evaluator)))
-
-
-def _parts(node: cst.BaseExpression, evaluator: Evaluator) -> Iterator[cst.BaseExpression]:
-    both = isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And)
-    if isinstance(node, (cst.BooleanOperation, cst.BinaryOperation)) and (
-        both or isinstance(node.operator, cst.BitAnd)
-    ):
-        yield from _parts(node.left, evaluator)
-        yield from _parts(node.right, evaluator)
-    elif isinstance(node, cst.Call) and evaluator.names.resolve(node.func) in _CONJUNCTIONS:
-        for arg in node.args:
-            yield from _parts(arg.value, evaluator)
-    else:
-        yield node
+    return Guard(node, tuple(_term(part, lets, evaluator, env) for part in conjuncts(evaluator, lets.expand(node))))
 
 
 def _term(node: cst.BaseExpression, lets: Lets, evaluator: Evaluator, env: Env) -> Term:

@@ -13,7 +13,7 @@ import libcst as cst
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Loop, Side, walk
-from tl2npu.kernel.symbolic import Div, Sym, const
+from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.passes.gpu.launch.grid import is_outside
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -58,23 +58,9 @@ def _empty_at(loop: Loop, blocks: Mapping[str, cst.BaseExpression]) -> str:
     extent = loop.ranges[0].extent
     for name in blocks:
         variables = [found for found in extent.variables() if found.split("@")[0] == name]
-        if variables and _is_empty(extent.substitute(dict.fromkeys(variables, 0))):
+        if variables and Bounds({}).is_not_negative(-extent.substitute(dict.fromkeys(variables, 0))):
             return name
     return ""
-
-
-def _is_empty(extent: Sym) -> bool:
-    """A sum of 0 or less; ``-1 // n`` is -1 and ``(n - 1) // n`` is 0, as sizes are positive."""
-    total = 0
-    for monomial, coef in extent.terms:
-        if monomial:
-            atom = monomial[0] if len(monomial) == 1 else None
-            if not isinstance(atom, Div) or atom.num not in (const(-1), atom.den - 1):
-                return False
-            total -= coef if atom.num == const(-1) else 0
-        else:
-            total += coef
-    return total <= 0
 
 
 def _is_several(job: Job, extent: cst.BaseExpression) -> str:

@@ -150,7 +150,7 @@ def _needs_no_more_than_tiles(job: Job, loop: Loop) -> None:
         raise _InTurns("pipelines do not nest")
     for stmt in flat(loop.body):
         if isinstance(stmt, Let) and is_lost(stmt, job.kernel):
-            raise _InTurns(f"`{stmt.name}` in it is no whole number, or comes from a tile or tensor")
+            raise _InTurns(f"`{stmt.name}` in it is not a whole number, or comes from a tile or tensor")
         if isinstance(stmt, Branch) and not job.late.python_decides(stmt):
             raise _InTurns("an `if` in it is decided at run time")
 
