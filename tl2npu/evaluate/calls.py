@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -44,6 +45,8 @@ _OF_HOSTS: Mapping[str, object] = {
     "get_device_properties": "device",
 }
 """What a machine is asked for."""
+
+_EXTENT = re.compile(r"(?P<name>\w+)_(?P<way>plus|minus)_(?P<number>\d+)")
 
 
 class Calls(Expressions):
@@ -151,6 +154,10 @@ class Calls(Expressions):
     def symbol(self, args: Args) -> object:
         """Sizes that only a launch knows, by their text."""
         texts = [one.strip() for one in str(self.value(args[0])).split(",")]
+        for one in texts:  # `n_plus_1` names the extent `n + 1` of the old kernel
+            if (found := _EXTENT.fullmatch(one)) and found["name"] in self.symbols:
+                more = int(found["number"]) * (1 if found["way"] == "plus" else -1)
+                self.symbols.setdefault(one, self.symbols[found["name"]] + more)
         if all(one in self.symbols for one in texts):
             return self.symbols[texts[0]] if len(texts) == 1 else tuple(self.symbols[one] for one in texts)
         raise NotChecked(f"the size `{code(args[0])}` is not known")
