@@ -46,7 +46,7 @@ _OF_HOSTS: Mapping[str, object] = {
 }
 """What a machine is asked for."""
 
-_EXTENT = re.compile(r"(?P<name>\w+)_(?P<way>plus|minus)_(?P<number>\d+)")
+_EXTENT = re.compile(r"(\w+)_(plus|minus)_(\d+)")
 
 
 class Calls(Expressions):
@@ -155,9 +155,8 @@ class Calls(Expressions):
         """Sizes that only a launch knows, by their text."""
         texts = [one.strip() for one in str(self.value(args[0])).split(",")]
         for one in texts:  # `n_plus_1` names the extent `n + 1` of the old kernel
-            if (found := _EXTENT.fullmatch(one)) and found["name"] in self.symbols:
-                more = int(found["number"]) * (1 if found["way"] == "plus" else -1)
-                self.symbols.setdefault(one, self.symbols[found["name"]] + more)
+            if (found := _EXTENT.fullmatch(one)) and found[1] in self.symbols:
+                self.symbols.setdefault(one, self.symbols[found[1]] + int(found[3]) * (-1) ** (found[2] == "minus"))
         if all(one in self.symbols for one in texts):
             return self.symbols[texts[0]] if len(texts) == 1 else tuple(self.symbols[one] for one in texts)
         raise NotChecked(f"the size `{code(args[0])}` is not known")

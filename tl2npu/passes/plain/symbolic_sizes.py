@@ -59,18 +59,14 @@ def _name_whole_extents(job: Job) -> None:
         others = [use for use in names_in(job.module) if use.value == name and use not in names_in(job.located.node)]
         kept = [line] if len(others) > 1 else []
         edits.replace_many(line, [*kept, cst.parse_statement(f'{whole} = {text}("{whole}")')])
-        extents = {
-            id(node): node
-            for param in job.kernel.params
-            for size, node in zip(param.shape, param.shape_nodes, strict=True)
-            if (size - var(name)).constant == more
-        }
-        for node in extents.values():
+        every = zip(sizes, (node for param in job.kernel.params for node in param.shape_nodes), strict=True)
+        extents = [node for size, node in every if (size - var(name)).constant == more]
+        inside = {id(use) for node in extents for use in names_in(node)}
+        for node in extents:
             edits.replace(node, cst.Name(whole))
-        index = job.file.index
         for use in names_in(job.located.node):
-            if use.value == name and not any(id(above) in extents for above in (use, *index.ancestors(use))):
-                alone = isinstance(index.parent(use), cst.Arg)
+            if use.value == name and id(use) not in inside:
+                alone = isinstance(job.file.index.parent(use), cst.Arg)
                 edits.replace(use, cst.parse_expression(own if alone else f"({own})"))
         job.change("TL113", line, f"`{name}` is `{own}`: the compiler takes sizes from whole extents of tensors")
     job.apply(edits)
