@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,8 @@ _OF_HOSTS: Mapping[str, object] = {
     "get_device_properties": "device",
 }
 """What a machine is asked for."""
+
+_EXTENT = re.compile(r"(\w+)_(plus|minus)_(\d+)")
 
 
 class Calls(Expressions):
@@ -156,6 +159,9 @@ class Calls(Expressions):
     def symbol(self, args: Args) -> object:
         """Sizes that only a launch knows, by their text."""
         texts = [one.strip() for one in str(self.value(args[0])).split(",")]
+        for one in texts:  # `n_plus_1` names the extent `n + 1` of the old kernel
+            if (found := _EXTENT.fullmatch(one)) and found[1] in self.symbols:
+                self.symbols.setdefault(one, self.symbols[found[1]] + int(found[3]) * (-1) ** (found[2] == "minus"))
         if all(one in self.symbols for one in texts):
             return self.symbols[texts[0]] if len(texts) == 1 else tuple(self.symbols[one] for one in texts)
         raise NotChecked(f"the size `{code(args[0])}` is not known")
