@@ -69,7 +69,7 @@ def test_a_kernel_is_migrated_checked_verified_and_explained(project: Path) -> N
     async def ask(client: Any) -> list[str]:
         calls: list[tuple[str, dict[str, Any]]] = [
             ("migrate", {"path": "k.py"}),
-            ("migrate", {"path": "k.py", "threads": "1"}),
+            ("migrate", {"path": "k.py", "threads": "1", "notes": True}),
             ("check", {"path": "k.py"}),
             ("verify", {"old": "k.py", "calls": ["scale(rows=64)"]}),
             ("verify", {"old": "k.py", "calls": "scale(rows=64)"}),

@@ -43,12 +43,14 @@ def server(root: Path) -> MCPServer:
     """The server with its tools."""
     top = root.resolve()
 
-    def migrate(path: str, to: Target = "ascendc", threads: Threads = "auto", partial: bool = False) -> str:
+    def migrate(
+        path: str, to: Target = "ascendc", threads: Threads = "auto", partial: bool = False, notes: bool = False
+    ) -> str:
         """Migrate the kernels of a .py or .ipynb file: a unified diff that `git apply` takes, then the verdict on each
         kernel and the findings. Nothing is written and nothing is executed. `partial` puts `TODO(tl2npu)` comments in
-        refused kernels."""
+        refused kernels, `notes` puts `NOTE(tl2npu)` comments in migrated ones, where a person should look."""
         file = _inside(top, path)
-        given = {"target": to, "threads": threads, "partial": partial or None}
+        given = {"target": to, "threads": threads, "partial": partial or None, "notes": notes or None}
         result = api.migrate(file, options=load_options(file, given))
         old, new = result.old_text or "", result.new_text or ""
         return unified_diff(old.encode(), new.encode(), result.path).decode() + _report(result, "migrate")

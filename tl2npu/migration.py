@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.options import Options
-from tl2npu.passes.eager.factories import Eager, find_eager, to_lazy
+from tl2npu.passes.eager.factories import Eager, Lazy, find_eager, to_lazy
 from tl2npu.passes.focus import Surroundings
 from tl2npu.passes.host import code as host
 from tl2npu.passes.job import Job, diagnostic
@@ -162,19 +162,23 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
     leave = {**leave, **dict.fromkeys(left_out, ())}
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
     crowded: dict[int, list[Diagnostic]] = {}
+    lazy = _lazy(file, {*leave, *eager}, crowded)
     while True:
-        done = _migrated(file, leave, eager, crowded)
+        done = _migrated(file, leave, lazy)
         if more := crowded_kernels(done.kernels, done.diagnostics, {*leave, *crowded}):
-            crowded |= more  # and once more, in several launches
-            continue
+            crowded |= more
+            cut, lazy = lazy.cut, _lazy(file, {*leave, *eager}, crowded)
+            if lazy.cut != cut:
+                continue  # once more, in several launches
         for place in crowded.keys() & done.whole.keys():
             done.whole[place] = crowded[place]
         refused = {line: found for line, found in done.refused_eager.items() if line not in eager}
         torn = {**_torn(original, done, leave), **_half_retargeted(file, done, leave), **done.whole}
-        if not refused and not torn:
+        eager |= refused
+        if not torn and refused.keys() <= {kept.line for kept, _ in lazy.left}:
             break
-        eager |= refused  # and once more, with their text and their calls as they were
-        leave = {**leave, **torn}
+        leave = {**leave, **torn}  # and once more, with their text and their calls as they were
+        lazy = _lazy(file, {*leave, *eager}, crowded)
     kernels = [*done.kernels, *(kernel for kernel, _ in eager.values()), *file.unseen[0]]
     diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes), *file.unseen[1]]
     kernels.sort(key=lambda kernel: kernel.line)
@@ -291,20 +295,20 @@ def _not_selected(file: _File) -> dict[int, str]:
     return {line: name for line, name in found.items() if not file.options.selects(file.path, name)}
 
 
-def _migrated(
-    file: _File,
-    leave: Mapping[int, Sequence[Diagnostic]],
-    eager: Mapping[int, object],
-    crowded: Mapping[int, object],
-) -> _Done:
-    """Every kernel of a file in its best form.
+def _lazy(file: _File, leave: Collection[int], crowded: Mapping[int, object]) -> Lazy:
+    """The file without eager kernels and with one launch a kernel, but for those of the lines ``leave``.
 
-    ``eager``: lines of eager kernels that stay as they are; ``crowded``: of kernels for several launches.
+    ``crowded``: lines of kernels for several launches.
     """
+    lazy = to_lazy(file.original, leave, file.users)
+    take_apart(file.original, lazy, leave, crowded.keys())
+    split_launches(file.original, lazy, leave)
+    return lazy
+
+
+def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], lazy: Lazy) -> _Done:
+    """Every kernel of a file in its best form."""
     original = file.original
-    lazy = to_lazy(original, {*leave, *eager}, file.users)
-    take_apart(original, lazy, {*leave, *eager}, crowded.keys())
-    split_launches(original, lazy, {*leave, *eager})
     done = _Done(lazy.module)
     for kept, blocked in [*lazy.left, *lazy.whole]:
         outcome, notes = _refused_eager(original, kept, blocked, leave)

@@ -28,7 +28,7 @@ def test_columns_between_tiles(dtype: str, first: int, second: int, count: int) 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 @pytest.mark.parametrize("count", [3, 8, 16, 20, 32, 36])
 def test_whole_vectors(dtype: str, count: int) -> None:
-    """One DataCopy for all of it drops what is no whole block."""
+    """One DataCopy for all of it drops what is not a whole block."""
     body = f'x = T.alloc_ub(({count},), "{dtype}")\ny = T.alloc_ub(({count},), "{dtype}")\nT.copy(x, y)'
     assert errors(body, launch=ONE) == ([] if count * BYTES[dtype] % 32 == 0 else ["TL700"])
 
@@ -110,7 +110,7 @@ def test_shifted_vectors(statement: str, found: list[str]) -> None:
 
 @pytest.mark.parametrize("loop", ["T.serial(5)", "T.serial(1, 3)", "T.unroll(2)", "T.serial(cid)"])
 def test_a_window_that_moves(loop: str) -> None:
-    """``k`` is no multiple of 8 in some turn."""
+    """``k`` is not a multiple of 8 in some turn."""
     body = kernel(tiles(64), f"for k in {loop}:\n    T.copy(x[:, k:k + 32], y[:, 0:32])")
     assert errors(body, launch=ONE) == ["TL700"]
     assert errors(body.replace("k:k + 32", "8 * k:8 * k + 32"), launch=ONE) == []

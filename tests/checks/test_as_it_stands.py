@@ -263,11 +263,11 @@ HELPS = [
     ("T.gemm_v0(p, q, r, transpose_A=True, transpose_B=True, init=True)", "leave out `transpose_A`"),
     (
         "T.gemm_v0(p, p, r, init=True)",
-        "load tiles of A and B with the same K; a part of a tile is no operand of gemm_v0",
+        "load tiles of A and B with the same K; a part of a tile is not an operand of gemm_v0",
     ),
     (
         "T.gemm_v0(p, q, v, transpose_B=True, init=True)",
-        "allocate the result as (32, 48), or load tiles of its size; a part of a tile is no operand of gemm_v0",
+        "allocate the result as (32, 48), or load tiles of its size; gemm_v0 takes no part of a tile",
     ),
     ("T.reduce_max(u, m, dim=1)", "pass `dim=0`, whose result has this shape, or allocate `out` for axis `1`"),
     (

@@ -43,3 +43,33 @@ def types(name: str, within: str) -> set[str]:
 def test_a_parameter_has_the_types_that_its_function_is_given(within: str, found: set[str]) -> None:
     assert types("dtype", within) == found
     assert types("accum", within) == {"float32"}
+
+
+HANDED_ON = """
+def factory(n, dtype, accum):
+    pass
+
+def run(dtype, accum):
+    return factory(4, dtype, accum)
+
+def other(accum="int32"):
+    pass
+
+run("bfloat16", "float32")
+run("float16", accum="float32")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "found"),
+    [
+        ("accum", "", {"float32"}),
+        ("dtype", "", {"bfloat16", "float16"}),
+        ("accum", 'run("float16", "float16")', {"float32", "float16"}),
+        ("accum", "def again(accum):\n    factory(4, dtype, accum)\n", {"float32", "accum"}),  # nobody calls it
+    ],
+)
+def test_what_a_function_hands_on_is_what_it_was_given(name: str, more: str, found: set[str]) -> None:
+    module = cst.parse_module(f"{HANDED_ON}\n{more}\n")
+    factory = next(node for node in nodes_of(module, cst.FunctionDef) if node.name.value == "factory")
+    assert set(named_types(module, factory)[name]) == found

@@ -79,6 +79,7 @@ def test_what_a_reviewer_asks() -> None:
 def test_changes_stand_in_the_order_of_lines_and_once() -> None:
     """Of two changes of one line the one that was made first comes first."""
     made = (("TL203", 12, "b"), ("TL210", 9, "c"), ("TL203", 12, "b"), ("TL201", 12, "a"), ("TL203", 12, "d"))
+    made += tuple(("TL110", line, "e") for line in range(20, 29))
     changes = tuple(Change(code, line, message, "a") for code, line, message in made)
     file = FileResult("k.py", "old", "new", kernels=(kernel("a", 1),), changes=changes)
     lines = text([file], WRITTEN, explain=True).split("\n")
@@ -87,6 +88,7 @@ def test_changes_stand_in_the_order_of_lines_and_once() -> None:
         "    line 12: TL203 b",
         "    line 12: TL201 a",
         "    line 12: TL203 d",
+        "    lines 20, 21, 22, 23, 24, 25 and 3 more: TL110 e",
     ]
 
 

@@ -1,4 +1,4 @@
-"""``docs/triton.md`` and ``docs/a5.md``: the example is what the tool writes, the table has every refusal."""
+"""``docs/triton.md``, ``docs/a5.md``, ``docs/gpu.md``: the example is what the tool writes; refusals have rows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tl2npu.codes import CODES
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.rules import load_rules
 from tl2npu.triton.result import migrate_triton
@@ -35,6 +36,11 @@ def test_example_is_what_the_tool_writes(name: str, file: str) -> None:
     assert result.error is None
     assert result.beside == f"{file}_tilelang.py"
     assert result.new_text == fence(name, "python after")
+
+
+def test_the_attention_of_the_page_about_gpu_kernels_is_what_the_tool_writes() -> None:
+    result = migrate_text(fence("gpu", "python before"), "attention.py", Options())
+    assert result.new_text == fence("gpu", "python after")
 
 
 def test_one_row_per_program_takes_one_vector_core() -> None:

@@ -143,7 +143,7 @@ def test_a_tool_kit_and_what_is_not_on_path(fake: Fake) -> None:
     assert found["bisheng"].note.endswith("compiler/ccec_compiler/bin/bisheng is not on PATH")
     assert found["bisheng"].help == f"source {fake.root}/Ascend/ascend-toolkit/set_env.sh"
     fake.env["ASCEND_HOME_PATH"] = "/nowhere/at/all"
-    assert "names /nowhere/at/all, which is no folder" in examine(environment=fake.env).findings["CANN"].wrong
+    assert "names /nowhere/at/all, which is not a folder" in examine(environment=fake.env).findings["CANN"].wrong
 
 
 def test_a_whole_machine(fake: Fake) -> None:

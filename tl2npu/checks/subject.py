@@ -32,6 +32,7 @@ from tl2npu.kernel.model import (
     Side,
     Stmt,
     children,
+    walk,
     walk_with_parents,
 )
 from tl2npu.kernel.runtime import Late
@@ -132,6 +133,15 @@ class Subject:
         """Every statement in text order, outer before inner."""
         found = walk_with_parents(self.kernel.body)
         return tuple(Placed(stmt, parents, order) for order, (stmt, parents) in enumerate(found))
+
+    def below(self, stmt: Stmt) -> tuple[Placed, ...]:
+        """Every statement below one, in text order."""
+        first = self._places[id(stmt)] + 1
+        return self.statements[first : first + sum(1 for inner in children(stmt) for _ in walk(inner))]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {id(placed.stmt): place for place, placed in enumerate(self.statements)}
 
     @cached_property
     def compiler(self) -> Compiler:

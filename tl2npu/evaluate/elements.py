@@ -86,7 +86,7 @@ def _integers(tile: Tile, item: Array) -> np.ndarray[Any, Any]:
     found = np.asarray(item)
     if found.dtype.kind == "f":
         if not np.all(np.isfinite(found)) or np.any(found != np.floor(found)):
-            raise NotChecked(f"an index of `{tile.name}` is no whole number")
+            raise NotChecked(f"an index of `{tile.name}` is not a whole number")
         found = found.astype(np.int64)
     return found
 

@@ -168,7 +168,7 @@ def number(node: cst.BaseExpression) -> Run:
             return found
         if isinstance(found, Tile) and found.data.size == 1:
             return found.data.reshape(-1)[0]
-        raise NotChecked(f"`{code(node)}` is no number")
+        raise NotChecked(f"`{code(node)}` is not a number")
 
     return function
 

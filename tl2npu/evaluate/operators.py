@@ -54,7 +54,7 @@ def _region(args: Args, name: str) -> Region:
     if isinstance(found, Tile):
         return Region.whole(found)
     if not isinstance(found, Region):
-        raise NotChecked(f"`{name}` is no tile")
+        raise NotChecked(f"`{name}` is not a tile")
     return found
 
 
@@ -93,7 +93,7 @@ def _matrix(region: Region, transposed: bool) -> np.ndarray[Any, Any]:
     found = region.view()
     found = found.reshape([size for size in found.shape[:-2] if size != 1] + list(found.shape[-2:]))
     if found.ndim != 2:
-        raise NotChecked(f"`{region.tile.name}` is no matrix")
+        raise NotChecked(f"`{region.tile.name}` is not a matrix")
     found = found.astype(np.float64)
     return found.T if transposed else found
 
@@ -128,12 +128,15 @@ _REDUCTIONS: Mapping[str, tuple[Callable[..., Any], Callable[[Any], Any], Callab
 def _reduce(name: str) -> Callable[[Args, Place], None]:
     def function(args: Args, place: Place) -> None:
         kind = name or str(args.get("reduce_type", args.get("type", ""))).removeprefix("reduce_")
-        if kind not in _REDUCTIONS or args.get("real_shape") is not None:
+        if kind not in _REDUCTIONS:
             raise NotChecked(f"a reduction `{kind}` has no meaning here")
         combine, of, join = _REDUCTIONS[kind]
         source, target = _region(args, "buffer"), _region(args, "out")
         axis = whole_number(args.get("dim", -1), source.tile.name)
         values = source.view()
+        for along, size in enumerate(args.get("real_shape") or ()):  # the compiler halves rows with the tile
+            kept = min(whole_number(size, source.tile.name), values.shape[along])
+            values = values.take(range(kept), axis=along)
         if not place.gpu and axis >= 0 and values.ndim > 1:
             axis -= 2  # of the last two axes
         elif not place.gpu and values.ndim == 1:
@@ -226,7 +229,7 @@ def _operand(value: Any, count: int) -> Any:
     if isinstance(value, Cell):
         return value.value
     if isinstance(value, str):
-        raise NotChecked(f"`{value}` is no tile")
+        raise NotChecked(f"`{value}` is not a tile")
     return value
 
 

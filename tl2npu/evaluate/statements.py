@@ -117,7 +117,7 @@ class Statements(Cores):
             node, place = node.value, self.whole(index.value) if isinstance(index, cst.Index) else 0
         found = self.frame.find(node.value) if isinstance(node, cst.Name) else None
         if not isinstance(found, Barriers):
-            raise NotChecked(f"`{code(node)}` is no barrier that is known")
+            raise NotChecked(f"`{code(node)}` is not a barrier that is known")
         if op.name in barriers.ARRIVES:
             found.arrive(place, self.threads_of_group)
         else:
@@ -176,7 +176,7 @@ class Statements(Cores):
             return
         self.spend(math.prod(self.lanes))
         if isinstance(value, (tuple, str, Tile)):
-            raise NotChecked(f"`{target.tile.name}` is assigned what is no number")
+            raise NotChecked(f"`{target.tile.name}` is assigned what is not a number")
         if self.watch is not None and self.lanes and not target.tile.local:
             self.watch.stores(target.tile, target.starts, self.lanes, self.mask)
         elements.store(target.tile, target.starts, value, self.lanes, self.mask, how, self.is_gpu)
@@ -219,7 +219,7 @@ class Statements(Cores):
             counts = self.value(call.args[0].value) if call.args else 1
             return Barriers(name, list(counts) if isinstance(counts, (tuple, list)) else [counts])
         if op.memory is None and "mem" not in op.name:
-            raise NotChecked(f"`{name}` is no memory")
+            raise NotChecked(f"`{name}` is not a memory")
         _, bound = self._bound(op, call)
         dtype = str(bound.get("dtype", "float32"))
         if op.memory == "var":
@@ -302,7 +302,9 @@ class Statements(Cores):
         for name in elements_:
             args[name] = self.loaded(args[name])
         self.spend(sum(tile.data.size for tile in tiles if not tile.in_global))
-        operators.apply(operation.op, args, operators.Place(self.lanes, self.mask, self.core, self.is_gpu))
+        together = self.has_threads_alone and self.mask is None and operation.op.kind is not Kind.ATOMIC
+        lanes = () if together else self.lanes  # all threads take part in an operator on tiles
+        operators.apply(operation.op, args, operators.Place(lanes, self.mask, self.core, self.is_gpu))
 
     def _operation(self, call: cst.Call) -> _Operation | None:
         """A call as it is carried out; None for what computes nothing."""

@@ -199,4 +199,4 @@ def whole_number(value: object, of: str) -> int:
         return int(value)
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return int(value)
-    raise NotChecked(f"an index or a size of `{of}` is no whole number")
+    raise NotChecked(f"an index or a size of `{of}` is not a whole number")

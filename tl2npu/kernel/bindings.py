@@ -154,7 +154,7 @@ def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator
 
 def is_arithmetic(sym: Sym) -> bool:
     """True if nothing in it is opaque text (so that substituting it for a name loses nothing)."""
-    return not any(getattr(atom, "head", "").startswith(("text ", "load ")) for atom in sym.atoms())
+    return sym.plain or not any(getattr(atom, "head", "").startswith(("text ", "load ")) for atom in sym.atoms())
 
 
 def returns(node: cst.FunctionDef) -> list[cst.Return]:

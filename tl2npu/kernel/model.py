@@ -320,16 +320,21 @@ class Kernel:
 
     def walk(self) -> Iterator[Stmt]:
         """Every statement, outer before inner, in text order."""
-        return walk(self.body)
+        return iter(self._statements)
+
+    @cached_property
+    def _statements(self) -> list[Stmt]:
+        return list(walk(self.body))
 
 
 def children(stmt: Stmt) -> tuple[list[Stmt], ...]:
     """The statement lists inside a statement."""
     if isinstance(stmt, (Loop, ScopeBlock, Inlined)):
         return (stmt.body,)
-    if isinstance(stmt, Branch):
-        return (stmt.then, stmt.orelse)
-    return ()
+    return (stmt.then, stmt.orelse) if isinstance(stmt, Branch) else ()
+
+
+_HOLDS_OTHERS: frozenset[type[Stmt]] = frozenset((Loop, ScopeBlock, Inlined, Branch))
 
 
 def blocks(body: Sequence[Stmt]) -> Iterator[Sequence[Stmt]]:
@@ -344,7 +349,7 @@ def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
     """Every statement below ``body``, outer before inner, in text order."""
     for stmt in body:
         yield stmt
-        for inner in children(stmt):
+        for inner in children(stmt) if type(stmt) in _HOLDS_OTHERS else ():
             yield from walk(inner)
 
 
@@ -357,5 +362,5 @@ def walk_with_parents(body: Sequence[Stmt], parents: tuple[Stmt, ...] = ()) -> I
     """Like :func:`walk`, each statement with its enclosing statements, outermost first."""
     for stmt in body:
         yield stmt, parents
-        for inner in children(stmt):
+        for inner in children(stmt) if type(stmt) in _HOLDS_OTHERS else ():
             yield from walk_with_parents(inner, (*parents, stmt))

@@ -8,6 +8,7 @@ are read in place with their parameters bound to the caller's expressions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from typing import cast
 
 import libcst as cst
 
@@ -54,6 +55,7 @@ from tl2npu.kernel.model import (
 from tl2npu.kernel.style import Dialect, dialect_of, launches_in, unprofiled
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.kernel.tensors import is_used, parameters, second_shape
+from tl2npu.source.tree import SubclassesOf
 
 _MEMORY = {
     "l1": Memory.L1,
@@ -68,6 +70,7 @@ _MEMORY = {
 _ON_TILES = (Kind.GEMM, Kind.MMA, Kind.REDUCE, Kind.FILL, Kind.TILE)
 _MAX_INLINE_DEPTH = 50
 _MOST_INLINED = 4000
+_IS_SMALL, _IS_EXPRESSION = SubclassesOf(cst.BaseSmallStatement), SubclassesOf(cst.BaseExpression)
 _SIDES = {"C": Side.CUBE, "V": Side.VECTOR, "CUBE": Side.CUBE, "VECTOR": Side.VECTOR}
 
 
@@ -117,8 +120,8 @@ class Reader:
         for statement in statements:
             for part in statement.body if type(statement) is cst.SimpleStatementLine else [statement]:
                 before = env.snapshot()
-                if isinstance(part, cst.BaseSmallStatement):
-                    found = self.small(part, env, via)
+                if _IS_SMALL[type(part)]:
+                    found = self.small(cast("cst.BaseSmallStatement", part), env, via)
                 else:
                     found = self.compound(part, env, via)
                 for stmt in found:
@@ -279,8 +282,8 @@ class Reader:
             return None
         flat: dict[str, cst.BaseExpression] = {}
         for name, value in bound.items():
-            if isinstance(value, cst.BaseExpression):
-                flat[name] = value
+            if _IS_EXPRESSION[type(value)]:
+                flat[name] = cast("cst.BaseExpression", value)
             elif isinstance(value, (tuple, list)):
                 flat.update({f"{name}{i}": v for i, v in enumerate(value) if isinstance(v, cst.BaseExpression)})
         return flat

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import libcst as cst
@@ -11,11 +11,11 @@ from tl2npu.dialects import ascend, gpu, npuir
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.dialects.gpu.profiling import RANGE
 from tl2npu.source.names import Names
-from tl2npu.source.tree import calls_in, names_in, remembered
+from tl2npu.source.tree import calls_in, mentioned, remembered
 
 Dialect = Literal["gpu", "ascend", "npuir"]
 
-NPUIR = "npuir"
+NPUIR: Literal["npuir"] = "npuir"
 """The compilation target of the AscendNPU IR branch."""
 
 _NPUIR_ONLY = frozenset(npuir.OPERATORS) - frozenset(ascend.OPERATORS) - frozenset(gpu.OPERATORS)
@@ -34,9 +34,12 @@ def dialect_of(node: cst.FunctionDef, names: Names, targets: Iterable[object] = 
     A kernel is for AscendNPU IR if it is compiled for that target, or uses an operator, or an argument of one, that
     only this branch has. The launch is no sign: ``T.Kernel(n, is_npu=True) as (cid, _)`` is good in both branches.
     """
-    if NPUIR in targets or any(_calls_npuir(part, names) for part in (node, *called(node, names))):
-        return "npuir"
-    return "gpu" if is_gpu_kernel(node, names) else "ascend"
+    if NPUIR in targets:
+        return NPUIR
+    functions = called(node, names)
+    if any(_calls_npuir(part, names) for part in (node, *functions)):
+        return NPUIR
+    return "gpu" if _is_gpu(node, functions, names) else "ascend"
 
 
 def _calls_npuir(node: cst.FunctionDef, names: Names) -> bool:
@@ -80,10 +83,14 @@ def is_gpu_kernel(node: cst.FunctionDef, names: Names) -> bool:
 
     The launch may stand in a macro that the kernel calls.
     """
+    return _is_gpu(node, called(node, names), names)
+
+
+def _is_gpu(node: cst.FunctionDef, functions: Sequence[cst.FunctionDef], names: Names) -> bool:
     own = _verdict(node, names)
     if own is not None:
         return own
-    found = {_verdict(function, names) for function in called(node, names)}
+    found = {_verdict(function, names) for function in functions}
     return True in found and False not in found
 
 
@@ -111,8 +118,8 @@ def called(node: cst.FunctionDef, names: Names) -> list[cst.FunctionDef]:
     found: dict[int, cst.FunctionDef] = {}
     open_ends = [node]
     while open_ends:
-        for name in names_in(open_ends.pop().body):
-            for function in names.functions.get(name.value, ()):
+        for name in sorted(mentioned(open_ends.pop().body) & names.functions.keys()):
+            for function in names.functions[name]:
                 if function is not node and id(function) not in found:
                     found[id(function)] = function
                     open_ends.append(function)

@@ -29,7 +29,7 @@ from tl2npu.passes.provenance import buffers_of, in_authors_words
 from tl2npu.results import Change, Diagnostic, Follower, Promise, Severity, one_line
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.tree import SubclassesOf, children, mentioned, names_in, remembered, walk
+from tl2npu.source.tree import SubclassesOf, children, mentioned, names_in, nodes_of, remembered, walk
 
 FactT = TypeVar("FactT")
 
@@ -133,6 +133,10 @@ class Job:
             forks=dict(self.forks),
             _lines=dict(self._lines),
         )
+
+    def take(self, other: Job) -> None:
+        """Go on from where a copy has come, which is not used any more."""
+        vars(self).update(vars(other))
 
     def again(self) -> Job:
         """A job that starts here by itself, for a target of its own."""
@@ -344,7 +348,10 @@ class Job:
         statement = index.statement(node) if node in index else None
         if statement is None or not isinstance(statement, cst.BaseSmallStatement):
             return None
-        known, uses = self._names_of_input, self.fact(_uses)
+        known = self._names_of_input
+        if mentioned(statement) <= known:
+            return None
+        uses = self.fact(_uses)
         own = next((names for other, names in uses if other is statement), frozenset())
         added = own - known
         if not added or own & known:
@@ -428,7 +435,7 @@ def _is_only_moved(old: cst.CSTNode, new: cst.CSTNode) -> bool:
 def _uses(job: Job) -> list[tuple[cst.CSTNode, frozenset[str]]]:
     """Every small statement of the kernel, in text order, with the tiles that it names."""
     tiles = {buffer.name for buffer in job.kernel.buffers.values()}
-    lines = (line for line in walk(job.located.node.body) if _IS_SMALL[type(line)])
+    lines = nodes_of(job.located.node.body, cst.BaseSmallStatement)  # type: ignore[type-abstract]
     return [(line, frozenset(mentioned(line) & tiles)) for line in lines]
 
 
@@ -451,7 +458,9 @@ def _tile_of(message: str) -> str:
 
 
 def _judge(job: Job) -> Judge:
-    return Judge.of(job.file, job.located, job.kernel, callers_of(job.file, job.located), job.late)
+    callers, factory = callers_of(job.file, job.located), job.located.factory
+    defaults = [found for one in callers if factory and (found := one.with_defaults(factory.node)) is not None]
+    return Judge.of(job.file, job.located, job.kernel, (*callers, *defaults), job.late)
 
 
 def diagnostic(

@@ -19,6 +19,8 @@ from tl2npu.results import VERDICTS, Change, Diagnostic, KernelResult, Verified
 
 TOP = 10
 MANY = 20
+_FEW_LINES = 6
+"""How many lines are named of which the same is said."""
 """From so many kernels on a report ends with its digest."""
 
 
@@ -177,13 +179,15 @@ class TextReport:
 
     def _changes(self, changes: Iterable[Change]) -> Iterable[str]:
         """Passes record changes in their own order; people read the file from the top, and each thing once."""
-        texts = (self._change(item) for item in sorted(changes, key=order))
-        return [line for text in dict.fromkeys(texts) for line in self._wrapped(text, _INDENT * 2, {})]
-
-    def _change(self, item: Change) -> str:
-        unsafe = "" if item.safety == "safe" else f" [{item.safety}]"
-        cell = "" if item.cell is None else f"cell {item.cell} "
-        return f"{cell}line {item.line}: {item.code} {item.message}{unsafe}"
+        lines: dict[tuple[int | None, str], dict[int, None]] = {}
+        for item in sorted(changes, key=order):
+            unsafe = "" if item.safety == "safe" else f" [{item.safety}]"
+            lines.setdefault((item.cell, f"{item.code} {item.message}{unsafe}"), {})[item.line] = None
+        for (cell, text), those in lines.items():
+            numbers = ", ".join(map(str, [*those][:_FEW_LINES]))
+            more = f" and {len(those) - _FEW_LINES} more" if len(those) > _FEW_LINES else ""
+            where = f"{'' if cell is None else f'cell {cell} '}line{'s' if len(those) > 1 else ''} {numbers}{more}"
+            yield from self._wrapped(f"{where}: {text}", _INDENT * 2, {})
 
     def _wrapped(self, text: str, indent: str, kinds: Mapping[str, str]) -> list[str]:
         """Lines that fit into the width, the words of ``kinds`` coloured where they come first."""

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 import libcst as cst
 
-from tl2npu.source.spans import Position, Statement, span_in_statement
+from tl2npu.source.spans import Position, Statement, is_on_one_line, span_in_statement
 from tl2npu.source.text import SourceError
 from tl2npu.source.tree import HOLDS_LINES, IS_NODE, SubclassesOf, child_fields, children, subclasses_of
 
@@ -231,7 +231,7 @@ class Index:
         if statement is None:
             return 1
         base = self._statement_positions()[id(statement)]
-        if statement is node or base.line == base.end_line:
+        if statement is node or base.line == base.end_line or is_on_one_line(self.module, statement, self._parents):
             return base.line
         return base.line if id(statement) in self._foreign else self._span(statement, node, base).line
 
@@ -249,7 +249,7 @@ class Index:
     @cached_property
     def code(self) -> str:
         """The text of the tree, with what it has of other files."""
-        return self.module.code
+        return self._source() if self._native is None else self.module.code
 
     @cached_property
     def longest_line(self) -> int:

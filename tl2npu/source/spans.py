@@ -69,10 +69,7 @@ def _span(
     before, found, after = _print(module, marked, indent).partition(_MARK)
     if not found:
         return base
-    printed = _printed(statement)
-    if indent not in printed:
-        printed[indent] = tuple(_print(module, statement, indent, decorators=shown) for shown in (True, False))
-    whole, bare = printed[indent]
+    whole, bare = _head(module, statement, indent)
     text = whole[len(before) : len(whole) - len(after)]
     anchor = len(whole) - len(bare)
     above = parents.get(id(statement))
@@ -80,6 +77,19 @@ def _span(
     line, column = _move(whole, anchor, len(before), base.line, base.column + keyword)
     end_line, end_column = _move(whole, len(before), len(before) + len(text), line, column)
     return Position(line, column, end_line, end_column)
+
+
+def is_on_one_line(module: cst.Module, statement: Statement, parents: Mapping[int, cst.CSTNode]) -> bool:
+    """Whether all expressions of a statement that stand in no statement in it are on its first line."""
+    return _NEWLINE.search(_head(module, statement, _indent(module, statement, parents))[0].rstrip()) is None
+
+
+def _head(module: cst.Module, statement: Statement, indent: str) -> tuple[str, ...]:
+    """What is printed of a statement, with and without decorators."""
+    printed = _printed(statement)
+    if indent not in printed:
+        printed[indent] = tuple(_print(module, statement, indent, decorators=shown) for shown in (True, False))
+    return printed[indent]
 
 
 def _replaced(chain: list[cst.CSTNode], new: cst.CSTNode) -> cst.CSTNode | None:

@@ -171,8 +171,13 @@ def walk(node: cst.CSTNode, without: Container[int] = ()) -> Iterator[cst.CSTNod
 def _line_nodes(line: cst.CSTNode) -> list[cst.CSTNode]:
     if type(line) is cst.SimpleStatementLine:
         return [line, *(node for small in line.body for node in _line_nodes(small))]
+    return _below(line)
+
+
+def _below(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The node and everything below it that :func:`walk` passes, of a node without lines."""
     found: list[cst.CSTNode] = []
-    stack = [line]
+    stack = [node]
     while stack:
         current = stack.pop()
         found.append(current)
@@ -264,7 +269,7 @@ def _of_kinds(kinds: tuple[type[cst.CSTNode], ...]) -> _Gathered[cst.CSTNode]:
             if len(present) < 2:
                 return table[present[0]] if present else ()
             return [found for found in _line_nodes(node) if wanted[type(found)]]
-        return [found for found in walk(node) if wanted[type(found)]]
+        return [found for found in _below(node) if wanted[type(found)]]
 
     return _Gathered(of_part, wanted)
 

@@ -162,7 +162,7 @@ def _tool_kit(kit: Cann | None, env: dict[str, str]) -> Iterator[Finding]:
     enter = _CANN if kit is None else f"source {kit.setup}" if kit.setup else _CANN
     if kit is None:
         named = env.get("ASCEND_HOME_PATH") or env.get("ASCEND_HOME")
-        wrong = f"ASCEND_HOME_PATH or ASCEND_HOME names {named}, which is no folder" if named else ""
+        wrong = f"ASCEND_HOME_PATH or ASCEND_HOME names {named}, which is not a folder" if named else ""
         yield Finding("CANN", named, _CANN, wrong)
     else:
         yield Finding("CANN", f"{kit.version or 'of unknown version'} in {kit.home}")

@@ -255,3 +255,50 @@ def test_names_that_two_groups_give_different_values_are_refused() -> None:
     )
     body = body.replace("            T.gemm(", "            n = k + 1\n            T.gemm(")
     assert {code for code, _ in refused(kernel(body))} & {"TL182", "TL184"}
+
+
+TILES_OF_SOME = """
+x = T.alloc_shared((32, 64), "float32")
+s = T.alloc_shared((32,), "float32")
+T.copy(A[bx * 32, 0], x)
+if T.get_thread_binding() < 32:
+    r = T.alloc_fragment((32,), "float32")
+    T.reduce_sum(x, r, dim=1)
+    T.copy(r, s)
+if T.get_thread_binding() < 64:
+    for i in T.Parallel(32):
+        Y[bx * 32 + i] = s[i] * 2.0
+else:
+    t = T.alloc_fragment((32, 64), "float32")
+    for i, j in T.Parallel(32, 64):
+        t[i, j] = x[i, j] - s[i]
+    T.copy(t, B[bx * 32, 0])
+"""
+TILES_OF_SOME_PARAMS = ", ".join(
+    f'{name}: T.Tensor({shape}, "float32")' for name, shape in (("A", "(64, 64)"), ("B", "(64, 64)"), ("Y", "(64,)"))
+)
+
+
+def test_tiles_of_some_threads_are_tiles_of_all() -> None:
+    new = migrated(gpu_file(TILES_OF_SOME_PARAMS, TILES_OF_SOME))
+    assert "get_thread_binding" not in new
+    a = np.random.default_rng(0).integers(-4, 4, (64, 64)).astype(np.float32)
+    found = run(new, {"A": a})
+    sums = a.sum(axis=1)
+    np.testing.assert_array_equal(found["Y"], sums * 2)
+    np.testing.assert_array_equal(found["B"], a - sums[:, None])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        Y[bx * 32 + i] = s[i]", "        Y[bx * 32 + i] = s[i] + T.get_thread_binding()"),
+        ("if T.get_thread_binding() < 64:", "if T.get_thread_binding() < bx:"),
+        ("    T.copy(r, s)", "    T.copy(r, s)\n    s[0] += 1.0"),  # 32 times
+        ("        t[i, j] = x[i, j] - s[i]", "        t[i, j] = x[i, j] - r[i]"),  # other threads have no sums
+    ],
+)
+def test_threads_that_differ_in_another_way_stay(old: str, new: str) -> None:
+    assert old in TILES_OF_SOME
+    text = gpu_file(TILES_OF_SOME_PARAMS, TILES_OF_SOME.replace(old, new))
+    assert "TL184" in {code for code, _ in refused(text)}

@@ -150,8 +150,8 @@ def factory(n, causal=False, block=32, stages=2):
 @pytest.mark.parametrize(
     ("turns", "head"),
     [
-        ("T.ceildiv(n, block)", "num_stages=stages if stages > 1 and n % (stages * block) == 0 else 0"),
-        ("n // block", "num_stages=stages if stages > 1 and (n // block) % stages == 0 and n % block == 0 else 0"),
+        ("T.ceildiv(n, block)", "npu_stages = stages if stages > 1 and n % (stages * block) == 0 else 0"),
+        ("n // block", "npu_stages = stages if stages > 1 and (n // block) % stages == 0 and n % block == 0 else 0"),
         ("bx + 4", None),
     ],
 )
@@ -164,3 +164,4 @@ def test_sizes_of_the_factory(turns: str, head: str | None) -> None:
         assert "num_stages=" not in new
     else:
         assert head in " ".join(new.split())
+        assert f"T.Pipelined({turns}, num_stages=npu_stages)" in new

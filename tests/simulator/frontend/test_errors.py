@@ -66,9 +66,9 @@ BODIES = {
     ),
     "too many indices": ("B[0, 1] = A[0]  # here", "1 axes, but 2 indices"),
     "too many indices on the right": ("B[0] = A[0, bx]  # here", "1 axes, but 2 indices"),
-    "an index that is a float": ("B[1.5] = A[0]  # here", "is no integer"),
+    "an index that is a float": ("B[1.5] = A[0]  # here", "is not an integer"),
     "an index that is a float expression": ("B[T.cast(bx, 'float32')] = A[0]  # here", "float32, not an integer"),
-    "an index that is a buffer": ("B[s] = A[0]  # here", "is no integer"),
+    "an index that is a buffer": ("B[s] = A[0]  # here", "is not an integer"),
     "a slice with a step": ("T.copy(A[0:8:2], s)  # here", "a slice with a step"),
     "a whole buffer as a value": ("B[0] = s  # here", "the whole buffer s where a scalar"),
     "a region as a value": ("B[0] = s[0:4]  # here", "a region of s where a scalar"),
@@ -78,7 +78,7 @@ BODIES = {
         if s:  # here
             B[0] = 1
         """,
-        "the whole buffer s is no condition",
+        "the whole buffer s is not a condition",
     ),
     "an expression as a Python integer": ("x = [1, 2, 3][bx]  # here", "used as a Python integer"),
     "an expression in a Python condition": ("x = [1 for _ in [0] if A[0]]  # here", "the truth of an expression"),
@@ -239,7 +239,7 @@ def test_a_fault_of_the_definition(fault: Fault, name: str) -> None:
 
 def test_a_lambda_is_no_prim_func(fault: Fault) -> None:
     """A lambda has no statements."""
-    assert "no plain function" in fault("main = T.prim_func(lambda A: None)  # here\n")
+    assert "is not a plain function" in fault("main = T.prim_func(lambda A: None)  # here\n")
 
 
 def test_a_loop_in_a_comprehension_with_a_run_time_extent(fault: Fault) -> None:

@@ -145,7 +145,7 @@ def _positions(subject: Subject, compilation: Compilation, key: str) -> Iterator
         if not -count <= value < count:
             text = f"`{key}` lists position {value}, but `{subject.kernel.name}` has {count} parameters"
         elif value % count not in names:
-            text = f"`{key}` lists position {value}, which is no tensor"
+            text = f"`{key}` lists position {value}, which is not a tensor"
         else:
             text = _unwritten(subject, names[value % count], key)
         if text:

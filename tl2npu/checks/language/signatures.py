@@ -76,7 +76,7 @@ def _multiple(subject: Subject, op: Operator, given: Mapping[str, cst.BaseExpres
         pair = [subject.file.evaluator.sym(given[one], subject.located.env) for one in (name, divisor)]
         for size, block in subject.together(*pair):
             if size is not None and block and size % block:
-                return f"T.{op.name} takes sizes that the blocks divide: {size} is no multiple of {block}"
+                return f"T.{op.name} takes sizes that the blocks divide: {size} is not a multiple of {block}"
     return ""
 
 

@@ -176,7 +176,7 @@ def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[st
         usual = (*_USUAL, *(_CAPS if needs.capped(caller.values, words) else ()))
         trials = [(f"{size} each", dict.fromkeys(names, size), size) for size in usual if names]
         for name, size in itertools.product([name for name in names if name in tensors], _LONG):
-            rest = f" and {_OTHERS} for the rest" if len(names) > 1 else ""
+            rest = f" and {_OTHERS} for each other size" if len(names) > 1 else ""
             trials.append((f"`{name}` = {size}{rest}", {**dict.fromkeys(names, _OTHERS), name: size}, 0))
         for sizes, values, each in trials or [("", {}, 0)]:
             overflows = needs.of_sizes({**caller.values, **values}, words)
@@ -397,7 +397,7 @@ class Limit:
     others: bool
 
     def __str__(self) -> str:
-        rest = f", with {_OTHER_SIZES} for the rest" if self.others else ""
+        rest = f", with {_OTHER_SIZES} for each other size" if self.others else ""
         return f"`{self.name}` = {self.size:,}{rest}"
 
 

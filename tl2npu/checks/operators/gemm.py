@@ -141,10 +141,10 @@ def _remedy(subject: Subject, stmt: Op, extents: Mapping[str, tuple[Sym, ...]], 
             given = _is_true(stmt.args.get(f"transpose_{name}"))
             return f"leave out `transpose_{name}`" if given else f"pass `transpose_{name}=True`"
     if what == "K":
-        return "load tiles of A and B with the same K; a part of a tile is no operand of gemm_v0"
+        return "load tiles of A and B with the same K; a part of a tile is not an operand of gemm_v0"
     sizes = (extents["A"][0], extents["B"][1])
     shape = ", ".join(next((str(n) for n in subject.numbers(size) if n is not None), str(size)) for size in sizes)
-    return f"allocate the result as ({shape}), or load tiles of its size; a part of a tile is no operand of gemm_v0"
+    return f"allocate the result as ({shape}), or load tiles of its size; gemm_v0 takes no part of a tile"
 
 
 def _check_chain(buffer: Buffer, chain: list[Placed]) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from tl2npu.checks.operators.expr import Expr, expression, value_of
 from tl2npu.checks.subject import Placed, Subject
+from tl2npu.kernel.factories import assertions
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
 from tl2npu.kernel.named_types import named_floats, named_types, product_types
 from tl2npu.kernel.numbers import is_float, is_zero, without_type
@@ -83,9 +84,9 @@ def parallel_store(subject: Subject, placed: Placed) -> ParallelStore | None:
 
 @lru_cache(maxsize=2)
 def _sums(subject: Subject) -> Mapping[str, str]:
-    """The names of types that can be float32 only, as they are those of products."""
+    """The names of types that can be float32 only, as they are those of products, and those that are asserted."""
     names = product_types(subject.kernel, named_types(subject.file.index.module))
-    return MappingProxyType(dict.fromkeys(names, "float32"))
+    return MappingProxyType(dict.fromkeys(names, "float32") | assertions.types(subject.file, subject.located))
 
 
 @lru_cache(maxsize=2)

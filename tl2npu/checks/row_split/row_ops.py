@@ -20,7 +20,7 @@ from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Access, Buffer, Loop, Memory, Op, Operand, Range, Scalar, Stmt, Store, walk
+from tl2npu.kernel.model import Access, Buffer, Loop, Memory, Op, Operand, Range, Scalar, Stmt, Store
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import const, product, var
 
@@ -201,9 +201,8 @@ def _check_carried(subject: Subject, split: Split, item: Range) -> Iterator[Find
     loop = next(p for p in split.rows[item][0].placed.parents if isinstance(p, Loop) and item in p.ranges)
     if loop.kind == "parallel" and len(loop.ranges) > 1 and item is not loop.ranges[0]:
         return
-    inside = {id(stmt) for stmt in walk(loop.body)}
-    for placed in subject.statements:
-        if id(placed.stmt) in inside and isinstance(placed.stmt, (Op, Store)):
+    for placed in subject.below(loop):
+        if isinstance(placed.stmt, (Op, Store)):
             found = _shared_result(split, placed, item)
             if found is not None:
                 text = f"`{found.buffer.name}` collects all rows of loop `{item.name}`; each vector core runs half"

@@ -35,7 +35,6 @@ from tl2npu.kernel.model import (
     Stmt,
     Store,
     Sync,
-    walk,
 )
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, const
@@ -125,7 +124,7 @@ def _check_row_index(subject: Subject, use: Use) -> Iterator[Finding]:
     assert operand.dims is not None
     shown = code(operand.node)
     if use.row is None:
-        text = f"`{shown}`: the first index is no loop variable, so with `threads=2` each vector core reads its own row"
+        text = f"`{shown}`: the first index is not a loop variable: with `threads=2` each vector core reads its own row"
         yield Finding("TL826", operand.node, text)
         return
     if use.row.step is not None and use.row.step != const(1):
@@ -224,10 +223,7 @@ def _check_loop(subject: Subject, split: Split, item: Range) -> Iterator[Finding
     if not item.start.is_zero:
         text = f"loop `{item.name}` does not start at 0, but `threads=2` halves only its length"
         yield Finding("TL827", loop.node, text)
-    inside = {id(stmt) for stmt in walk(loop.body)}
-    for placed in subject.statements:
-        if id(placed.stmt) not in inside:
-            continue
+    for placed in subject.below(loop):
         stmt = placed.stmt
         if _is_cube(stmt):
             text = f"`threads=2` halves the loop over `{item.name}`, which contains this cube-core statement"

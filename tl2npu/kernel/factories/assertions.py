@@ -1,4 +1,4 @@
-"""What the assertions of a factory say of its sizes: ``assert N % 16 == 0``, ``if N % 16: raise ...``."""
+"""What the assertions of a factory say of its parameters: ``assert N % 16 == 0``, ``if N % 16: raise ...``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from tl2npu.kernel.bindings import body_of
+from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
+from tl2npu.source.literals import text_of
 from tl2npu.source.tree import nodes_of
 
 _OPPOSITE: Mapping[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
@@ -36,6 +38,18 @@ def largest(file: FileKernels, located: Located) -> dict[str, int]:
     for test in _tests(file, located):
         for name, most in _at_most(test):
             found[name] = min(found.get(name, most), most)
+    return found
+
+
+def types(file: FileKernels, located: Located) -> dict[str, str]:
+    """Names of the functions around a kernel, each with the element type that it is asserted to have."""
+    found: dict[str, str] = {}
+    for test in _tests(file, located):
+        if isinstance(test, cst.Comparison) and all(type(part.operator) is cst.Equal for part in test.comparisons):
+            *names, last = (test.left, *(part.comparator for part in test.comparisons))
+            dtype = text_of(last) if isinstance(last, cst.SimpleString) else None
+            if isinstance(dtype, str):
+                found |= {name.value: plain(dtype) for name in names if isinstance(name, cst.Name)}
     return found
 
 

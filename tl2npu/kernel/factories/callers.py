@@ -50,6 +50,13 @@ class Caller:
         """Another call, of which nothing but what the module says is known."""
         return Caller(self.node, {}, self.module, _integers(self.module), _words(self.module), self.module, self.names)
 
+    def with_defaults(self, factory: cst.FunctionDef) -> Caller | None:
+        """The call with the defaults of parameters for which it gives what cannot be read; None if there are none."""
+        params = (*factory.params.params, *factory.params.kwonly_params)
+        given = {p.name.value: int(p.default.value) for p in params if isinstance(p.default, cst.Integer)}
+        open_ones = {name: value for name, value in given.items() if name not in self.values}
+        return replace(self, values=self.changed(factory, open_ones)) if open_ones else None
+
     def changed(self, factory: cst.FunctionDef, changes: Mapping[str, int]) -> Values:
         """The integers with other values for some parameters."""
         return _integers(_in_factory(factory, {**self.bound, **changes}, self.module, self.names))

@@ -68,7 +68,7 @@ def _elements(nodes: Sequence[cst.BaseElement | cst.Arg], known: Known, names: N
     """The values of the elements of a sequence or of positional arguments; ``*shape`` is as many as it has."""
     for node in nodes:
         value = value_of(node.value, known, names)
-        if not isinstance(node, cst.StarredElement) and not (isinstance(node, cst.Arg) and node.star):
+        if type(node) is not cst.StarredElement and not (type(node) is cst.Arg and node.star):
             yield value
         elif isinstance(value, tuple):
             yield from value
@@ -307,11 +307,12 @@ def _unpacked(target: cst.Tuple | cst.List, value: cst.BaseExpression, known: Kn
 
 def pairs(target: cst.BaseExpression, value: cst.BaseExpression) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """The single assignments of ``a, b = x, y``; any other assignment as it stands."""
-    sequences = (cst.Tuple, cst.List)
-    call = value.func if isinstance(value, cst.Call) else None
-    if isinstance(target, sequences) and isinstance(call, cst.Attribute) and call.attr.value == "parse_known_args":
+    if type(target) is not cst.Tuple and type(target) is not cst.List:
+        return [(target, value)]
+    call = value.func if type(value) is cst.Call else None
+    if type(call) is cst.Attribute and call.attr.value == "parse_known_args":
         return [(target.elements[0].value, value)]  # args, rest = parser.parse_known_args()
-    if isinstance(target, sequences) and isinstance(value, sequences) and len(target.elements) == len(value.elements):
+    if (type(value) is cst.Tuple or type(value) is cst.List) and len(target.elements) == len(value.elements):
         return [(a.value, b.value) for a, b in zip(target.elements, value.elements, strict=True)]
     return [(target, value)]
 

@@ -121,7 +121,7 @@ class Judge:
     def _choice(self, caller: Caller) -> int:
         """The same number for all configurations of a tuner, which chooses one of them."""
         node = caller.node
-        is_call = isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == self.factory
+        is_call = type(node) is cst.Call and type(node.func) is cst.Name and node.func.value == self.factory
         return id(node) if is_call else 0
 
     def moves(self, sym: Sym) -> bool:

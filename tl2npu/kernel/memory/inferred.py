@@ -39,7 +39,7 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
     """The uses of every on-chip buffer that counts for the inference (element accesses do not)."""
     found: dict[Buffer, Use] = {buffer: Use() for buffer in kernel.buffers.values()}
     for stmt in kernel.walk():
-        for buffer, use in _uses(stmt):
+        for buffer, use in _uses(stmt) if type(stmt) is Copy or type(stmt) is Op else ():
             found.setdefault(buffer, Use()).add(use)
     return found
 

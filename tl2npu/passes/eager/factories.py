@@ -50,13 +50,15 @@ class Eager:
 class Lazy:
     """A file without its eager kernels, except those that are ``left`` as they were, each with the reason.
 
-    ``whole``: prim_funcs whose launches cannot be separated. ``changes``: rule code, node and message of every edit,
+    ``whole``: prim_funcs whose launches cannot be separated; ``cut``: lines of kernels with a launch that was cut in
+    two. ``changes``: rule code, node and message of every edit,
     with the kernel that it belongs to.
     """
 
     module: cst.Module
     left: list[tuple[Eager, Blocked | None]] = field(default_factory=list)
     whole: list[tuple[Eager, Blocked]] = field(default_factory=list)
+    cut: set[int] = field(default_factory=set)
     changes: list[tuple[Eager, str, cst.CSTNode, str]] = field(default_factory=list)
     _factories: dict[int, tuple[cst.Name, Eager]] = field(default_factory=dict)
 

@@ -70,6 +70,13 @@ def drop_unread(job: Job, before: Collection[str], used: Counter[str], *, alone:
     unused.drop_unused_names(job, used)
 
 
+def all_calls(job: Job) -> Sequence[cst.Call]:
+    """Every call of the factory, all of them in the file; none if there may be others."""
+    factory = job.located.factory
+    made = _calls(job, factory.node) if factory is not None else None
+    return () if not made or factory is None or _followers(job, factory.node, alone=True) is None else made
+
+
 def _parameters(factory: cst.FunctionDef) -> list[cst.Param]:
     params = factory.params
     return [*params.posonly_params, *params.params, *params.kwonly_params]

@@ -43,27 +43,27 @@ def crowded_kernels(
     return found
 
 
-def take_apart(original: Index, lazy: Lazy, leave: Container[int], crowded: Collection[int]) -> set[int]:
-    """Cut launches in two where they may be; the lines of their kernels.
+def take_apart(original: Index, lazy: Lazy, leave: Container[int], crowded: Collection[int]) -> None:
+    """Cut launches in two where they may be.
 
-    ``lazy`` is the file so far. ``leave``: lines of kernels that stay. ``crowded``: those with too many transfers.
+    ``lazy`` is the file so far, and notes the lines of their kernels. ``leave``: lines of kernels that stay.
+    ``crowded``: those with too many transfers.
     """
-    done: set[int] = set()
     names = Names(original)
     if not crowded and not any(names.resolve(call.func) == _GRID for call in calls_in(original.module)):
-        return done
+        return
     while True:
         index = original.after(lazy.module) if lazy.module is not original.module else original
-        found = next(_cuts(original, index, lazy, leave, crowded, done), None)
+        found = next(_cuts(original, index, lazy, leave, crowded), None)
         if found is None:
-            return done
+            return
         source, edits = found
-        done.add(source.line)
+        lazy.cut.add(source.line)
         lazy.module = edits.apply(index.module)
 
 
 def _cuts(
-    original: Index, index: Index, lazy: Lazy, leave: Container[int], crowded: Container[int], done: Container[int]
+    original: Index, index: Index, lazy: Lazy, leave: Container[int], crowded: Container[int]
 ) -> Iterator[tuple[Eager, Edits]]:
     file = FileKernels(index)
     for located in file.located:
@@ -72,7 +72,7 @@ def _cuts(
         eager = lazy.origin(located.factory.node)
         name = f"{located.factory.node.name.value}.{located.node.name.value}"
         source = eager or Eager(located.node, name, original.first_line(located.node.name) or 1, is_prim_func=True)
-        if source.line in leave or source.line in done:
+        if source.line in leave or source.line in lazy.cut:
             continue
         kernel = located.read()
         cut = _cut(kernel, file.names, source.line in crowded)

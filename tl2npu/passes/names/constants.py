@@ -9,6 +9,7 @@ import libcst as cst
 
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import walk
 
 
 def define(job: Job, lines: Sequence[str]) -> None:
@@ -20,7 +21,9 @@ def define(job: Job, lines: Sequence[str]) -> None:
     blank = [line for line in node.leading_lines if line.comment is None][:1]
     block = job.file.index.parent(node)
     above = list(takewhile(lambda line: line is not node, getattr(block, "body", ())))[-1:]
-    joined = above and type(above[0]) is cst.SimpleStatementLine and above[0] not in job.original
+    joined = (
+        above and isinstance(above[0], cst.SimpleStatementLine) and not any(n in job.original for n in walk(above[0]))
+    )
     new[0] = new[0].with_changes(leading_lines=[*([] if joined else blank), *new[0].leading_lines])
     below = node if blank else node.with_changes(leading_lines=[cst.EmptyLine(indent=False), *node.leading_lines])
     edits = Edits(job.file.index)

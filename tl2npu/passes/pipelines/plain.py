@@ -23,6 +23,7 @@ from tl2npu.passes.plain.branches import leaks as branches
 from tl2npu.passes.plain.branches import tiles as branches_tiles
 from tl2npu.passes.plain.branches import values as branches_values
 from tl2npu.passes.plain.despecialise import program as despecialise
+from tl2npu.passes.plain.despecialise import together
 from tl2npu.passes.plain.hints import drop as hints
 from tl2npu.passes.plain.hints import profiling
 from tl2npu.passes.plain.loops import continues
@@ -35,7 +36,7 @@ from tl2npu.passes.plain.types import strings as types
 
 def in_common_words(job: Job) -> Job:
     """The kernel without types, schedulers and exits that would be refused as they stand; the job itself if it is."""
-    return continues.without_returns(schedulers.written_out(fp8.as_float16(job)))
+    return together.merged(continues.without_returns(schedulers.written_out(fp8.as_float16(job))))
 
 
 def plainly(job: Job, nests: bool = True) -> None:

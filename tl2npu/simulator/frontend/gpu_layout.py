@@ -28,7 +28,7 @@ class Layout:
         try:
             found = self.forward(*np.indices(shape))
         except TypeError as error:
-            raise UnsupportedOperator(f"a layout of a global tensor that is no plain arithmetic: {error}") from None
+            raise UnsupportedOperator(f"a layout of a global tensor that is not plain arithmetic: {error}") from None
         axes = [np.broadcast_to(a, shape) for a in (found if isinstance(found, (list, tuple)) else [found])]
         extents = [int(a.max(initial=0)) + 1 for a in axes]
         if int(np.prod(extents)) != int(np.prod(shape)):
@@ -65,6 +65,6 @@ def annotate_layout(layouts: Any, *_: Any, **__: Any) -> None:
             continue
         if not isinstance(layout, Layout):
             raise UnsupportedOperator(
-                f"a layout of the global tensor {buffer.name} that is no T.Layout", builder.here()
+                f"a layout of the global tensor {buffer.name} that is not a T.Layout", builder.here()
             )
         builder.kernel.attrs.setdefault("layouts", {})[buffer.number] = layout

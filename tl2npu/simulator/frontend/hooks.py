@@ -86,7 +86,7 @@ def condition(test: Any, frame: Frame) -> Branch:
     """The test of an ``if``."""
     test = plain(test)
     if isinstance(test, (Buffer, Region, OpCall)):
-        raise TraceError(f"{kind_of(test)} is no condition", Builder.current().here())
+        raise TraceError(f"{kind_of(test)} is not a condition", Builder.current().here())
     if not isinstance(test, Expr):
         return Branch(builtins.bool(test))
     frame.traced = True

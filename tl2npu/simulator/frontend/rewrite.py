@@ -67,7 +67,7 @@ def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
     """
     name = getattr(function, "__qualname__", repr(function))
     if not inspect.isfunction(function):
-        raise TraceError(f"{name} is no plain function; prim_func and macro decorate functions")
+        raise TraceError(f"{name} is not a plain function; prim_func and macro decorate functions")
     place = Site(function.__code__.co_filename, function.__code__.co_firstlineno)
     try:
         lines, first = lines_of(function)
@@ -75,7 +75,7 @@ def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
     except (OSError, TypeError, SyntaxError) as error:
         raise TraceError(f"the source of {name} cannot be read: {error}", place) from None
     if not isinstance(node, ast.FunctionDef):
-        raise TraceError(f"{name} is no plain function; prim_func and macro decorate functions", place)
+        raise TraceError(f"{name} is not a plain function; prim_func and macro decorate functions", place)
     return node, max(first, 1)
 
 

@@ -81,7 +81,7 @@ def dtype_name(value: Any) -> str:
     if isinstance(value, type) and value in (int, float, bool):
         return {int: "int32", float: "float32", bool: "bool"}[value]
     if type(value).__name__ == "OperatorName":  # a name of the language that is no type here: T.ptr, T.float16x2
-        raise TypeError(f"T.{value.__name__} is no element type that the simulator has")
+        raise TypeError(f"T.{value.__name__} is not an element type that the simulator has")
     text = str(getattr(value, "name", None) or value)
     return dtypes.canonical(text)
 

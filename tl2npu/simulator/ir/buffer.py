@@ -152,7 +152,7 @@ def _slice(buffer: Buffer, item: slice, size: Value, axis: int) -> tuple[Value, 
 def _index(buffer: Buffer, item: Any, axis: int) -> Value:
     item = plain(item)
     if isinstance(item, bool) or not isinstance(item, (Expr, int)):
-        raise TypeError(f"{buffer.name}: index {item!r} of axis {axis} is no integer")
+        raise TypeError(f"{buffer.name}: index {item!r} of axis {axis} is not an integer")
     if isinstance(item, Expr) and not dtypes.is_integer(item.dtype):
         raise TypeError(f"{buffer.name}: the index of axis {axis} is {item.dtype}, not an integer")
     stays = isinstance(item, Expr) or item >= 0 or not counts_from_the_end()

@@ -314,7 +314,7 @@ def binary(op: str, left: Any, right: Any) -> Any:
     left, right = plain(left), plain(right)
     for value in (left, right):
         if not isinstance(value, (Expr, int, float)):
-            raise TypeError(f"{op!r} between {_kind(left)} and {_kind(right)}: {_kind(value)} is no number")
+            raise TypeError(f"{op!r} between {_kind(left)} and {_kind(right)}: {_kind(value)} is not a number")
     if not isinstance(left, Expr) and not isinstance(right, Expr):
         return _PYTHON[op](left, right)
     if op in ("and", "or"):

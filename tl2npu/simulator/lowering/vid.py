@@ -249,6 +249,8 @@ class _VidReduction(Copier):
             return self.copy(stmt)
         args = dict(stmt.args)
         args["buffer"] = self._counted(source)
+        if isinstance(real := args.get("real_shape"), (list, tuple)):
+            args["real_shape"] = [_halved(real[0]), *real[1:]]
         target = args.get("out")
         if isinstance(target, Region) and target.buffer.number in self.halves and _all(target):
             args["out"] = whole(target.buffer)

@@ -138,7 +138,7 @@ class JITKernel:
         blanks |= {len(params) + n: b for n, b in enumerate(self.kernel.outputs)}
         for n, param in blanks.items():
             if isinstance(param, Var):
-                raise SimulatorError(f"out_idx or workspace_idx names {param.name}, which is no tensor")
+                raise SimulatorError(f"out_idx or workspace_idx names {param.name}, which is not a tensor")
             shape = extents(param, values)
             if shape is None:
                 raise SimulatorError(f"the shape of the output {param.name} depends on a symbol that no input has")

@@ -133,7 +133,7 @@ class AscendReader(Reader):
         function = self.eval(call.func) if isinstance(call, ast.Call) else None
         if isinstance(call, ast.Call) and isinstance(function, Name) and is_ascend(function.path):
             if _last(function.path) not in RANGES:
-                raise state.refuse("TL569", f"`{ast.unparse(call.func)}` is no range")
+                raise state.refuse("TL569", f"`{ast.unparse(call.func)}` is not a range")
             values = self.bound(call, "arg1 arg2 step num_stages loop_unroll_factor bind_sub_block")
             first, last, step = (integer(values.get(name, 1)) for name in ("arg1", "arg2", "step"))
             halves = (first, last, step) == (const(0), const(2), const(1)) and values.get("bind_sub_block") is True

@@ -408,7 +408,7 @@ def _slices(function: Function, call: ast.Call) -> tuple[Slice, ...] | None:
     found = [_slice(function, part, 0) for part in parts]
     wanted = [(place, len(parts)) for place in range(len(parts))]
     if any(item is None for item in found) or [(item.axis, item.rank) for item in found if item] != wanted:
-        raise function.refuse(call, f"`{ast.unparse(given)}` is no slice of the buffer, and `tle.dsa` has no pointers")
+        raise function.refuse(call, f"`{ast.unparse(given)}` is not a slice of the buffer; `tle.dsa` has no pointers")
     known = tuple(item for item in found if item is not None)
     return None if _covers(function, call, known) else known
 

@@ -333,7 +333,7 @@ class _Binder:
     ) -> Value:
         """What the kernel gets for a parameter."""
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "reinterpret":
-            raise self.refuse("TL512", f"what `{ast.unparse(node)}` gives is no torch tensor")
+            raise self.refuse("TL512", f"what `{ast.unparse(node)}` gives is not a torch tensor")
         strided = any(f"{ast.unparse(node)}.stride(" in ast.unparse(arg) for arg in self.site.call.args)
         if isinstance(node, ast.Name) and node.id in self.site.parts and not strided:
             raise self.refuse("TL521", f"`{node.id}` is a part of another tensor and need not be contiguous")
@@ -429,7 +429,7 @@ class _Binder:
         if function is None or not isinstance(node, ast.Name) or node.id in assigned(function):
             return
         if any(node.id in call.objects for call in evidence.calls.get(function.lineno, {}).values()):
-            raise self.refuse("TL512", f"a call in the file passes an object for `{node.id}` that is no torch tensor")
+            raise self.refuse("TL512", f"a call in the file passes for `{node.id}` what is not a torch tensor")
 
     def grid(self, found: Mapping[str, HostValue]) -> tuple[Sym, ...]:
         """The extents of the grid."""

@@ -129,7 +129,7 @@ def _heuristics(
             value = _as_lambda(functions[value.id])
         if not isinstance(key, ast.Constant) or not isinstance(value, ast.Lambda) or len(value.args.args) != 1:
             shown = ast.unparse(key) if key is not None else "**"
-            raise Refused("TL514", node.lineno, f"the heuristic of {shown} is no function of the arguments")
+            raise Refused("TL514", node.lineno, f"the heuristic of {shown} is not a function of the arguments")
         found.heuristics[str(key.value)] = value
 
 

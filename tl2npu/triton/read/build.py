@@ -205,7 +205,7 @@ def operation(op: str, operands: list[object], line: int) -> Tile:
     for operand in operands:
         found = tile(operand)
         if found is None:
-            raise Refused("TL543", line, f"`{op}` of something that is no number and no tile")
+            raise Refused("TL543", line, f"`{op}` of something that is neither a number nor a tile")
         tiles.append(found)
     shape = broadcast_shape([item.shape for item in tiles], line)
     if (folded := _of_sizes(op, tiles, shape)) is not None:

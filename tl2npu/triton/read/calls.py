@@ -225,7 +225,7 @@ class Calls(Expressions):
         places = self.shape(dims if "dim" not in values else (dims, values["dim"]), node)
         order = [place.constant % 2 for place in places if place.constant is not None]
         if len(tile.shape) != 2 or sorted(order) != [0, 1]:
-            raise self.state.refuse("TL537", f"`{ast.unparse(node)}` of a tile that is no matrix")
+            raise self.state.refuse("TL537", f"`{ast.unparse(node)}` of a tile that is not a matrix")
         return build.transposed(tile) if order == [1, 0] else tile
 
     def tl_cast(self, node: ast.Call, *owner: Value) -> Value:
@@ -236,7 +236,7 @@ class Calls(Expressions):
         """``x.to(dtype)``."""
         dtype = values.get("dtype")
         if isinstance(dtype, Method) and dtype.name == "dtype" and isinstance(dtype.owner, Pointer):
-            raise self.state.refuse("TL543", "a pointer's type is no element type")
+            raise self.state.refuse("TL543", "a pointer's type is not an element type")
         plain = not values.get("bitcast") and values.get("fp_downcast_rounding", "rtne") == "rtne"
         if not isinstance(dtype, DType) or not plain:
             raise self.state.refuse("TL530", f"`{ast.unparse(node)}`")
@@ -330,7 +330,7 @@ class Calls(Expressions):
             return value
         self.taken_for_a_tensor(value)
         shown = ast.unparse(node.args[0]) if node.args else ast.unparse(node)
-        raise self.state.refuse("TL512", f"`{shown}` is no pointer into a tensor argument")
+        raise self.state.refuse("TL512", f"`{shown}` is not a pointer into a tensor argument")
 
     def mask(self, values: dict[str, Value]) -> Tile | None:
         """The mask of a load or store, if it has one."""
@@ -346,7 +346,7 @@ class Calls(Expressions):
         values = self.bound(node, "base shape strides offsets block_shape order")
         base = self.pointer(values["base"], node)
         if not isinstance(base, Pointer) or base.shape:
-            raise self.state.refuse("TL512", f"`{ast.unparse(node)}`: the base is no tensor argument")
+            raise self.state.refuse("TL512", f"`{ast.unparse(node)}`: the base is not a tensor argument")
         shape, strides, offsets, block = (
             self.shape(values[name], node) for name in ("shape", "strides", "offsets", "block_shape")
         )
@@ -357,7 +357,7 @@ class Calls(Expressions):
         values = self.bound(node, "base shape strides block_shape padding_option")
         base = self.pointer(values["base"], node)
         if not isinstance(base, Pointer) or base.shape:
-            raise self.state.refuse("TL512", f"`{ast.unparse(node)}`: the base is no tensor argument")
+            raise self.state.refuse("TL512", f"`{ast.unparse(node)}`: the base is not a tensor argument")
         if values.get("padding_option", "zero") != "zero":
             raise self.state.refuse("TL538", f"`{ast.unparse(node)}` pads with NaN")
         shape, strides, block = (self.shape(values[name], node) for name in ("shape", "strides", "block_shape"))
@@ -390,7 +390,7 @@ class Calls(Expressions):
     def advanced(self, base: Value, by: Value, node: ast.Call) -> Value:
         """A block pointer moved."""
         if not isinstance(base, BlockPointer) or base.described:
-            raise self.state.refuse("TL512", f"`{ast.unparse(node)}` is no block pointer")
+            raise self.state.refuse("TL512", f"`{ast.unparse(node)}` is not a block pointer")
         steps = self.shape(by, node)
         offsets = tuple(one + other for one, other in zip(base.offsets, steps, strict=True))
         return BlockPointer(base.base, base.shape, base.strides, offsets, base.block)
@@ -459,7 +459,7 @@ class Calls(Expressions):
         state = self.state
         one, other = (self.tile_of(values[name], node) for name in ("input", "other"))
         if len(one.shape) != 2 or len(other.shape) != 2 or one.shape[1] != other.shape[0]:
-            raise state.refuse("TL548", f"`{ast.unparse(node)}`: the operands are no matrices that fit")
+            raise state.refuse("TL548", f"`{ast.unparse(node)}`: the operands are not matrices that fit")
         dtype = "int32" if not build.is_float(one.dtype) else "float32"
         out = values.get("out_dtype")
         left, right = state.stored(one, f"{state.hint}_a"), state.stored(other, f"{state.hint}_b")

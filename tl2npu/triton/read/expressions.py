@@ -333,7 +333,7 @@ class Expressions:
         """A pointer and an offset."""
         tile = build.tile(offset)
         if tile is None or op not in ("add", "sub"):
-            raise self.state.refuse("TL520", f"`{ast.unparse(node)}` is no address")
+            raise self.state.refuse("TL520", f"`{ast.unparse(node)}` is not an address")
         value = tile.integer if tile.integer is not None else scalar(tile)
         if value is None:
             self.taken_for_integers(tile)

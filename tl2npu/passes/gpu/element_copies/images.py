@@ -39,7 +39,7 @@ def _rewrite(job: Job, stmt: Op) -> None:
     image, tile = stmt.args.get("img"), stmt.args.get("col")
     given = [stmt.args.get(name) for name in _SETTINGS]
     if not isinstance(image, Operand) or not isinstance(tile, Operand) or image.buffer.memory is not Memory.GM:
-        raise Blocked("TL190", stmt.node, "`T.im2col` from an image that is no tensor of the kernel")
+        raise Blocked("TL190", stmt.node, "`T.im2col` from an image that is not a tensor of the kernel")
     whole = tile.is_whole and len(tile.buffer.shape) == 2 and image.is_whole and len(image.buffer.shape) == _AXES
     if not whole or any(value is None or isinstance(value, Operand) for value in given):
         raise Blocked("TL190", stmt.node, "`T.im2col` of a part of an image, or to a part of a tile")

@@ -9,12 +9,13 @@ element where that is right, and is refused where it is not.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 
 from tl2npu.kernel.factories.callers import Values, callers_of
-from tl2npu.kernel.named_types import named_types, product_types
-from tl2npu.passes.gpu.elementwise import scales, truths, wholes
+from tl2npu.kernel.named_types import NamedTypes, named_types
+from tl2npu.passes.gpu.elementwise import scales, settled, truths, wholes
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import items
 from tl2npu.passes.gpu.elementwise.lowering import Lowering
@@ -47,34 +48,20 @@ _MESSAGES = {
 def rewrite(job: Job) -> None:
     """Rewrite all nests of a kernel; raises :class:`Blocked` for what has no form on the vector core."""
     truths.retype(job)
-    kernel = job.kernel
-    found = list(nests(kernel))
+    found = list(nests(job.kernel))
     if not found:
         return
     factory = job.located.factory
     types = named_types(job.module, job.located.node if factory is None else factory.node)
-    constants = scales.constants(job)
-    settled = product_types(kernel, types)
-    single = {id(nest) for nest in _of_one_turn(job, found)}
-    every = [item for nest in found for item in items(nest, Reading(job, nest, types, settled))]
-    folded = scales.foldable(job, every)
-    whole, approximate = wholes.tiles(kernel, every)
-    while True:
-        temporaries, lowered = Temporaries(job), list[tuple[Nest, Lowering]]()
-        for nest in found:
-            reading = Reading(job, nest, types, settled, whole)
-            lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
-            lowering.single = id(nest) in single
-            lowering.approximate = approximate
-            lowering.lower(items(nest, reading))
-            lowered.append((nest, lowering))
-        missed = scales.missed(folded, [lowering.steps for _, lowering in lowered], temporaries.prelude)
-        if not missed:
-            break
-        folded = {name: node for name, node in folded.items() if name not in missed}
+    certain, asked = settled.names(job, found, types)
+    work = _lowered(job, found, types, certain)
+    if asked and (other := _lowered(job, found, types, certain.union(asked))).copies < work.copies:
+        work = other
+    else:
+        asked = []
     writer = Writer(job)
     first: Nest | None = None
-    for nest, lowering in lowered:
+    for nest, lowering in work.lowered:
         for node, count in lowering.slowly:
             job.note(
                 "TL146", node, f"{count} elements are computed one by one in each iteration: no vector instruction fits"
@@ -93,9 +80,47 @@ def rewrite(job: Job) -> None:
             for rule, node in sorted(lowering.codes.items()):
                 job.change(rule, node, _MESSAGES[rule])
     if first is not None:
-        writer.allocate(temporaries, first)
-        scales.fold(job, writer.edits, folded)
+        writer.allocate(work.temporaries, first)
+        scales.fold(job, writer.edits, work.folded)
         job.apply(writer.edits)
+        settled.assert_types(job, asked)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the nests become, with the constants that lose a factor for it."""
+
+    temporaries: Temporaries
+    lowered: list[tuple[Nest, Lowering]]
+    folded: dict[str, cst.Assign]
+
+    @property
+    def copies(self) -> int:
+        """How many of the statements are copies: conversions, for the most part."""
+        every = [*self.temporaries.prelude, *(text for _, one in self.lowered for text in scales.texts(one.steps))]
+        return sum(text.startswith("T.copy(") for text in every)
+
+
+def _lowered(job: Job, found: list[Nest], types: NamedTypes, float32: frozenset[str]) -> _Work:
+    """The nests where these names of types are float32."""
+    constants = scales.constants(job)
+    single = {id(nest) for nest in _of_one_turn(job, found)}
+    every = [item for nest in found for item in items(nest, Reading(job, nest, types, float32))]
+    folded = scales.foldable(job, every)
+    whole, approximate = wholes.tiles(job.kernel, every)
+    while True:
+        temporaries, lowered = Temporaries(job), list[tuple[Nest, Lowering]]()
+        for nest in found:
+            reading = Reading(job, nest, types, float32, whole)
+            lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
+            lowering.single = id(nest) in single
+            lowering.approximate = approximate
+            lowering.lower(items(nest, reading))
+            lowered.append((nest, lowering))
+        missed = scales.missed(folded, [lowering.steps for _, lowering in lowered], temporaries.prelude)
+        if not missed:
+            return _Work(temporaries, lowered, folded)
+        folded = {name: node for name, node in folded.items() if name not in missed}
 
 
 def _of_one_turn(job: Job, found: list[Nest]) -> Iterator[Nest]:

@@ -87,8 +87,8 @@ def _bound(node: cst.CSTNode) -> Iterator[str]:
 
 def missed(folded: Iterable[str], lowered: Iterable[Sequence[Step]], prelude: Sequence[str]) -> set[str]:
     """The names that statements use with their old value, after all: their definition has to stay."""
-    texts = [*prelude, *(text for steps in lowered for text in _texts(steps))]
-    return {name for name in folded if any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)}
+    every = [*prelude, *(text for steps in lowered for text in texts(steps))]
+    return {name for name in folded if any(re.search(rf"\b{re.escape(name)}\b", text) for text in every)}
 
 
 def named(steps: Iterable[Step]) -> list[Step]:
@@ -103,11 +103,12 @@ def named(steps: Iterable[Step]) -> list[Step]:
     return found
 
 
-def _texts(steps: Iterable[Step]) -> Iterator[str]:
+def texts(steps: Iterable[Step]) -> Iterator[str]:
+    """The statements of steps, and the conditions that some stand under."""
     for step in steps:
         if isinstance(step, Under):
             yield step.condition
-            yield from _texts((*step.then, *step.orelse))
+            yield from texts((*step.then, *step.orelse))
         else:
             yield step.text
 

@@ -26,6 +26,7 @@ from tl2npu.source.tree import nodes_of, replaced
 
 _FEWEST = 2
 _WHY = "# TL612: no stages where a remainder is left: the compiler would drop the last turns"
+_LATER = "# TL612: with stages, what follows runs a turn behind what is above, and needs a vector of its own turn"
 
 
 def limit(job: Job) -> bool:
@@ -149,7 +150,7 @@ def _needs_no_more_than_tiles(job: Job, loop: Loop) -> None:
         raise _InTurns("pipelines do not nest")
     for stmt in flat(loop.body):
         if isinstance(stmt, Let) and is_lost(stmt, job.kernel):
-            raise _InTurns(f"`{stmt.name}` in it is no whole number, or comes from a tile or tensor")
+            raise _InTurns(f"`{stmt.name}` in it is not a whole number, or comes from a tile or tensor")
         if isinstance(stmt, Branch) and not job.late.python_decides(stmt):
             raise _InTurns("an `if` in it is decided at run time")
 
@@ -224,9 +225,8 @@ def _copy_rows(job: Job, number: int) -> None:
             for stmt in mine:
                 renamed.setdefault(stmt, {})[one.buffer.name] = name
     for stmt, names in renamed.items():
-        lines = [
-            line for pair in copies.get(stmt, ()) for line in parse(job, "T.copy({}, {})".format(*pair), stmt.node)
-        ]
+        text = "\n".join("T.copy({}, {})".format(*pair) for pair in copies.get(stmt, ()))
+        lines = parse(job, f"{_LATER}\n{text}", stmt.node) if text else []
         edits.replace_many(stmt.node, [*lines, _renamed(stmt.node, names)])
     tiles.commit(edits)
     job.apply(edits)

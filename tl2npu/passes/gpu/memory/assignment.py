@@ -20,6 +20,7 @@ from tl2npu.passes.writing.plan import Line, Plan
 from tl2npu.passes.writing.statements import Names, expression, parse
 
 _F32 = "float32"
+_WHOLE = "# TL133: what reads a product first takes all of it at once, and what is below goes by rows"
 
 
 class Assignment:
@@ -114,7 +115,7 @@ class Assignment:
         part = self.names.fresh(f"{buffer.name}_part")
         self._allocate(buffer, "shared", part)
         if not chain.added:
-            lines = self._lines(f"T.copy({l0c}, {part})\nT.copy({part}, {buffer.name})", at)
+            lines = self._lines(f"T.copy({l0c}, {part})\n{_WHOLE}\nT.copy({part}, {buffer.name})", at)
             self.job.change("TL133", at, f"`{buffer.name}` is copied to the vector cores")
         else:
             rank = len(buffer.shape)
@@ -143,7 +144,8 @@ class Assignment:
                 continue
             part = self.names.fresh(f"{buffer.name}_part")
             self._allocate(buffer, "shared", part, self._accumulator_dtype(buffer))
-            lines = self._lines(f"T.copy({buffer.name}, {part})\nT.copy({part}, {copy.dst.buffer.name})", copy.node)
+            text = f"T.copy({buffer.name}, {part})\n{_WHOLE}\nT.copy({part}, {copy.dst.buffer.name})"
+            lines = self._lines(text, copy.node)
             self.plan.replace(copy.node, lines)
             self.job.change("TL133", copy.node, f"`{copy.dst.buffer.name}` is read row by row, or under a condition")
 

@@ -153,7 +153,8 @@ class _Tiles:
         for stmt in self._stmts:
             one = isinstance(stmt, Copy) and stmt.src.buffer is not stmt.dst.buffer and self._is_one(stmt.src, stmt.dst)
             if one or stmt in self._gone:
-                edits.remove(stmt.node)
+                leave = edits.remove if stmt.node in job.original else edits.move  # with the reason above it
+                leave(stmt.node)
                 gone |= {id(name) for name in names_in(stmt.node)}
         for name in names_in(job.located.node):
             if name.value in renamed and id(name) not in gone:

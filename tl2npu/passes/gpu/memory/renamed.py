@@ -174,7 +174,8 @@ class _Copies:
             self.edits.remove(unused.statement)
         for node, name in changed.values():
             self.edits.replace(node, cst.Name(name))
-        self.edits.remove(copy.node)
+        leave = self.edits.remove if copy.node in self.job.original else self.edits.move  # with the reason above it
+        leave(copy.node)
         self.taken |= {copy.src.buffer, copy.dst.buffer}
         self.job.change("TL137", copy.node, message)
 

@@ -198,6 +198,8 @@ def _plain(found: _Reduction, kind: str, source: str, target: str, names: Names)
     if rank <= _MOST_AXES:
         if isinstance(written, Scalar):
             dim = f", dim={code(written.node)}"
+        real = found.stmt.args.get("real_shape")
+        dim += f", real_shape={code(real.node)}" if isinstance(real, Scalar) else ""
         return [f"T.reduce_{kind}({source}, {target}{dim})"]
     kept = len(found.out.buffer.shape) == rank
     if rank != _MOST_AXES + 1 or found.axis == 0 or kept or not (found.src.is_whole and found.out.is_whole):

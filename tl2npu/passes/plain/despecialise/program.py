@@ -33,7 +33,7 @@ _PLAIN = {
     "tcgen05_gemm": "gemm",
     "alloc_tmem": "alloc_fragment",
 }
-_PRIVATE = frozenset({"alloc_fragment", "alloc_local", "alloc_var", "alloc_reducer"})
+PRIVATE = frozenset({"alloc_fragment", "alloc_local", "alloc_var", "alloc_reducer"})
 _DROPPED_KEYWORDS = frozenset(
     {"barrier", "mbar", "cluster_mask", "leader_scope_threads", "eviction_policy", "use_2cta"}
 )
@@ -71,6 +71,10 @@ def readable(job: Job) -> Job | None:
 
 def plan(job: Job) -> Plan | None:
     """How the kernel loses its pipeline; None if there is none, or if it cannot be put in order."""
+    return job.fact(_plan)
+
+
+def _plan(job: Job) -> Plan | None:
     found = [use for use in uses(job) if use.code in CODES]
     if not found:
         return None
@@ -94,20 +98,21 @@ def _groups_of_threads(job: Job, result: Plan) -> None:
     elsewhere = any(name.value in names and id(name) not in inside for name in names_in(job.located.node.body))
     if elsewhere or any(node.orelse is not None or group_of(run, node.test) is None for node in blocks):
         return
-    if any(isinstance(job.file.index.parent(node), cst.If) or _counts_threads(job, node) for node in blocks):
+    if any(isinstance(job.file.index.parent(node), cst.If) or counts_threads(job, node.body) for node in blocks):
         return
     result.threads = True
     result.blocks += blocks
     result.dropped += names.values()
 
 
-def _counts_threads(job: Job, block: cst.If) -> bool:
+def counts_threads(job: Job, block: cst.BaseSuite) -> bool:
     """Whether each thread by itself adds to an element: not what one loop over all of them would do."""
-    atomic = [call for call in calls_in(block.body) if operator_name(job, call.func).startswith("atomic_")]
-    targets: list[cst.BaseExpression] = [node.target for node in nodes_of(block.body, cst.AugAssign)]
+    atomic = [call for call in calls_in(block) if operator_name(job, call.func).startswith("atomic_")]
+    targets: list[cst.BaseExpression] = [node.target for node in nodes_of(block, cst.AugAssign)]
     targets += [call.args[0].value for call in atomic if call.args]
     for target in targets:
-        if not isinstance(target, cst.Subscript):
+        buffer = job.kernel.buffers.get(code(target.value)) if isinstance(target, cst.Subscript) else None
+        if not isinstance(target, cst.Subscript) or (buffer is not None and buffer.alloc in PRIVATE):
             continue
         loops = (loop.iter for loop in job.file.index.ancestors(target) if isinstance(loop, cst.For))
         if not any(isinstance(call, cst.Call) and operator_name(job, call.func) == "Parallel" for call in loops):
@@ -121,7 +126,7 @@ def _private_to_one_group(job: Job, blocks: Sequence[cst.With | cst.If]) -> bool
     Neither may a group give values to a variable that all threads read.
     """
     buffers = job.kernel.buffers.items()
-    private = {name for name, buffer in buffers if buffer.alloc in _PRIVATE}
+    private = {name for name, buffer in buffers if buffer.alloc in PRIVATE}
     scalars = {name for name, buffer in buffers if buffer.alloc in ("alloc_local", "alloc_var")}
     inside = {id(name) for block in blocks for name in names_in(block)}
     inside |= {id(name) for buffer in dict(buffers).values() for name in names_in(buffer.statement or cst.Pass())}
@@ -174,8 +179,7 @@ def put_in_order(job: Job) -> None:
     copy = readable(job)
     if copy is None:
         return
-    if copy is not job:
-        groups.put(job)
+    job.take(copy)
     found = plan(job)
     assert found is not None
     edits = Edits(job.file.index)

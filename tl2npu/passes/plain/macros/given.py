@@ -166,7 +166,7 @@ def _collect(job: Job, owner: cst.FunctionDef, name: str, given: _Given, seen: t
     if (owner, name) in seen:
         return
     if not isinstance(index.parent(owner), cst.Module):
-        raise _Unknown(f"`{owner.name.value}` is no function of the module")
+        raise _Unknown(f"`{owner.name.value}` is not a function of the module")
     inside = {id(node) for node in names_in(owner)}
     uses = [use for use in visible_uses(index.module, owner.name.value) if id(use) not in inside]
     if not uses:

@@ -69,10 +69,10 @@ def readable(job: Job) -> Job | None:
 
 def to_loops(job: Job) -> None:
     """Write the loops, where that can be done."""
-    if plan(plainer.put_in_copy(job)) is not None:
-        plainer.put(job)
-    found = plan(job)
-    if found is None:
+    found = plan(copy := plainer.put_in_copy(job))
+    if found is not None:
+        job.take(copy)
+    elif (found := plan(job)) is None:
         return
     edits = Edits(job.file.index)
     for node, text in found.new:

@@ -37,6 +37,10 @@ class Use:
 
 def uses(job: Job) -> list[Use]:
     """Every use of an operator that is missing on an NPU, in the order in which the kernel reaches it."""
+    return job.fact(_uses)
+
+
+def _uses(job: Job) -> list[Use]:
     found: list[Use] = []
     for node in _reached(job):
         if type(node) is cst.Call:
