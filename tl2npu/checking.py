@@ -96,11 +96,12 @@ def made_importable(
         return module, [], []
     is_new, said = module is not original.module, importable.Said()
     now = original.after(module) if is_new else original
-    missing = list(importing.missing(now, target))
+    missing = [node for node, _ in importing.missing(now, target)]
     if missing and is_new and target == "ascendc":
-        module, said = importable.mend(now, [node for node, _ in missing], users)
-        missing = list(importing.missing(now.after(module), target)) if said else missing
-    found = [finding("TL734", original.first_line(node) or 1, text) for node, text in importing.told(missing, target)]
+        module, said = importable.mend(now, missing, users)
+        now = now.after(module) if said else now
+    stops = importing.failing(now, target) if missing else ()
+    found = [finding("TL734", original.first_line(node) or 1, text) for node, text in stops]
     beside = importing.beside_refused(original, kernels)
     found += [replace(finding("TL735", kernel.line, text), kernel=kernel.name) for kernel, text in beside]
     return module, said, found

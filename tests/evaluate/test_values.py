@@ -236,3 +236,36 @@ def test_a_tensor_may_have_the_type_of_another_whatever_the_module_calls_so() ->
     text = gpu(body, tensors=tensors) + "\nX = torch.tensor([100])\n"
     x = np.ones((16, 16))
     assert np.array_equal(values(text, {"X": x, "Y": 0 * x}, M=16, N=16)["Y"], x)
+
+
+def test_tiles_under_a_condition_on_the_thread_are_those_of_all_its_threads() -> None:
+    body = """
+    t = T.get_thread_binding()
+    x = T.alloc_shared((16, N), "float32")
+    y = T.alloc_fragment((N,), "float32")
+    if t < 64:
+        T.copy(X[b * 16, 0], x)
+        for i, j in T.Parallel(16, N):
+            x[i, j] *= 2.0
+    else:
+        T.fill(y, 1.0)
+    for i, j in T.Parallel(16, N):
+        x[i, j] = x[i, j] + y[j]
+    T.copy(x, Y[b * 16, 0])
+    """
+    found = values(gpu(body), {"X": X, "Y": NOTHING}, M=40, N=32)["Y"]
+    np.testing.assert_allclose(found, 2 * X + 1, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits", "expected"),
+    [("float16", 0x3E00, 1.5), ("bfloat16", 0xC0A0, -5.0), ("float32", 0x41200000, 10.0)],
+)
+def test_floats_made_of_bits(dtype: str, bits: int, expected: float) -> None:
+    """The numbers are those of IEEE 754."""
+    body = f"""
+    for i, j in T.Parallel(16, N):
+        Y[b * 16 + i, j] = T.reinterpret("{dtype}", T.cast(X[b * 16 + i, j], "uint32"))
+    """
+    found = values(gpu(body), {"X": np.full((16, 8), bits), "Y": np.zeros((16, 8))}, M=16, N=8)["Y"]
+    assert np.all(found == expected)

@@ -118,7 +118,7 @@ def refusals(text: str) -> list[str]:
 def test_mask_becomes_the_end_of_the_tensor() -> None:
     done = to_tilelang(vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * 2.0, mask=i < n)"))
     assert "T.copy(x_ptr[BLOCK * pid], x)" in done.text
-    assert "values[i] = x[i] * 2.0" in done.text
+    assert "y_tile[i] = x[i] * 2.0" in done.text
     assert "k(n=n, BLOCK=128)(x, y)" in done.text
     assert "import triton" not in done.text
 
@@ -200,7 +200,7 @@ def test_product_that_is_stored_transposed_is_computed_so() -> None:
     text = to_tilelang(text.replace("torch.empty((M, N)", "torch.empty((N, M)")).text
     assert "acc = T.alloc_fragment((BN, BM)" in text
     assert "T.gemm(b, a, acc, transpose_A=True, transpose_B=True)" in text
-    assert "T.copy(values, c_ptr[BN * pid_n, BM * pid_m])" in text
+    assert "T.copy(c_tile, c_ptr[BN * pid_n, BM * pid_m])" in text
 
 
 def test_text_that_the_launch_does_not_show_is_asked_for() -> None:
@@ -256,7 +256,7 @@ def test_old_value_is_kept_for_its_other_name() -> None:
     body = "x = tl.load(x_ptr + i, mask=i < n)\nold = x\nx = x + 1.0\ntl.store(y_ptr + i, x * old, mask=i < n)"
     text = to_tilelang(vector(body)).text
     assert "x_1[i] = x[i] + 1.0" in text
-    assert "values[i] = x_1[i] * x[i]" in text
+    assert "y_tile[i] = x_1[i] * x[i]" in text
 
 
 def test_result_stands_beside_the_file() -> None:

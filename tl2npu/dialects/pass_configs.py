@@ -52,21 +52,6 @@ NPUIR_MEMBERS: frozenset[str] = (frozenset(STRING_OF) - frozenset(ASCEND_KEYS)) 
 }
 """The members of ``tilelang.PassConfigKey`` in branch npuir (bd7c60c3): it has none of the keys of Developer mode."""
 
-_OF_GPUS = frozenset(
-    """
-    TL_AST_PRINT_ENABLE TL_DEVICE_COMPILE_FLAGS TL_DISABLE_BUFFER_INIT_CHECK TL_DISABLE_DATA_RACE_CHECK
-    TL_DISABLE_FAST_MATH TL_DISABLE_LOOP_UNSWITCHING TL_DISABLE_OUT_OF_BOUND_WARNING TL_DISABLE_PRELOWER_SEMANTIC_CHECK
-    TL_DISABLE_SHARED_MEMORY_REUSE TL_DISABLE_SHUFFLE_ELECT TL_DISABLE_THREAD_STORAGE_SYNC TL_DISABLE_VECTORIZE_256
-    TL_DISABLE_WGMMA TL_EMIT_LINE_DIRECTIVES TL_ENABLE_AGGRESSIVE_SHARED_MEMORY_MERGE TL_ENABLE_ASYNC_COPY
-    TL_ENABLE_DUMP_IR TL_ENABLE_FAST_MATH TL_ENABLE_LOWER_LDGSTG TL_ENABLE_LOWER_LDGSTG_PREDICATED
-    TL_ENABLE_REDUCER_PLAN_VERBOSE TL_ENABLE_VECTORIZE_PLANNER_VERBOSE TL_FORCE_LET_INLINE
-    TL_LAYOUT_COST_MODEL TL_LAYOUT_VISUALIZATION_ENABLE TL_LAYOUT_VISUALIZATION_FORMATS TL_PASS_PROFILE
-    TL_PASS_PROFILE_THRESHOLD_MS TL_PTXAS_REGISTER_USAGE_LEVEL TL_REDUCER_FORCE_BASELINE
-    TL_STORAGE_REWRITE_DETECT_INPLACE
-    """.split()
-)
-"""Members of GPU TileLang alone (a35008a4; TL_DISABLE_FAST_MATH: before it): ``TL_A_B`` is ``"tl.a_b"``."""
-
 _MEMBER_OF = {text: member for member, text in STRING_OF.items()}
 _QUOTED = re.compile(r"""(?P<quote>['"])(?P<text>[^'"]*)(?P=quote)""")
 _MEMBER = re.compile(r"(?:[A-Za-z_]\w*\.)*(?P<member>[A-Z][A-Z0-9_]*)(?:\.value)?")
@@ -90,8 +75,10 @@ def canonical_key(text_or_string: str) -> str | None:
 
 
 def string_of(resolved: str) -> str | None:
-    """The string that ``tilelang.PassConfigKey.MEMBER`` equals, for GPUs too; None for any other name."""
+    """The string that ``tilelang.PassConfigKey.TL_A_B`` equals, ``"tl.a_b"`` for most of those that only GPUs have
+    (a35008a4); None for any other name."""
     owner, _, member = resolved.rpartition(".")
-    if owner != "tilelang.PassConfigKey":
+    regular = member.startswith("TL_") and not member.startswith(("TL_SIMPLIFY_", "TL_DUMP_IR_DIR"))
+    if owner != "tilelang.PassConfigKey" or not (regular or member in STRING_OF):
         return None
-    return STRING_OF.get(member) or (member.lower().replace("_", ".", 1) if member in _OF_GPUS else None)
+    return STRING_OF.get(member, f"tl.{member[3:].lower()}")

@@ -90,6 +90,21 @@ def cast(values: object, dtype: str, mode: str = "CAST_TRUNC") -> Numbers:
     return np.asarray(found != 0) if kind.kind == "b" else np.asarray(found.astype(kind))
 
 
+BITS: Mapping[str, tuple[str, int, str]] = {
+    "float16": ("uint16", 0, "float16"),
+    "bfloat16": ("uint32", 16, "float32"),
+    "float32": ("uint32", 0, "float32"),
+}
+"""How a float stands in an integer of NumPy, how far to the left, and what the whole is."""
+
+
+def of_bits(values: object, dtype: str) -> Numbers:
+    """The floats, of a type of :data:`BITS`, that integers are the bits of."""
+    holder, shift, whole = BITS[plain(dtype)]
+    placed = np.asarray(values).astype(np.int64) << shift
+    return np.asarray(placed.astype(holder).view(whole).astype(np.float64))[()]
+
+
 def divided(left: Numbers, right: Numbers) -> Numbers:
     """``left / right``."""
     return np.asarray(np.true_divide(left, right))[()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.expressions import CORES, Expressions, number
 from tl2npu.evaluate.values import Function, NotChecked
 from tl2npu.kernel import languages
+from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.style import Dialect
 from tl2npu.source.names import Names
@@ -44,6 +46,8 @@ _OF_HOSTS: Mapping[str, object] = {
     "get_device_properties": "device",
 }
 """What a machine is asked for."""
+
+_EXTENT = re.compile(r"(\w+)_(plus|minus)_(\d+)")
 
 
 class Calls(Expressions):
@@ -141,16 +145,23 @@ class Calls(Expressions):
         return np.where(test, self.number(args[1]), self.number(args[2]))
 
     def reinterpreted(self, args: Args) -> object:
-        """The bits of an integer as another integer; which argument is the type differs from version to version."""
+        """The bits of an integer as another type; which argument is the type differs from version to version."""
         first, second = map(self.value, args)
         dtype, value = (first, second) if isinstance(first, str) else (second, first)
-        if not isinstance(dtype, str) or not arithmetic.bits(dtype) or np.asarray(value).dtype.kind == "f":
+        if not isinstance(dtype, str) or np.asarray(value).dtype.kind == "f":
             raise NotChecked("the bits of a float have no meaning here")
-        return arithmetic.cast(value, dtype)[()]
+        if arithmetic.bits(dtype):
+            return arithmetic.cast(value, dtype)[()]
+        if plain(dtype) not in arithmetic.BITS:
+            raise NotChecked(f"the bits of `{dtype}` have no meaning here")
+        return arithmetic.of_bits(value, dtype)
 
     def symbol(self, args: Args) -> object:
         """Sizes that only a launch knows, by their text."""
         texts = [one.strip() for one in str(self.value(args[0])).split(",")]
+        for one in texts:  # `n_plus_1` names the extent `n + 1` of the old kernel
+            if (found := _EXTENT.fullmatch(one)) and found[1] in self.symbols:
+                self.symbols.setdefault(one, self.symbols[found[1]] + int(found[3]) * (-1) ** (found[2] == "minus"))
         if all(one in self.symbols for one in texts):
             return self.symbols[texts[0]] if len(texts) == 1 else tuple(self.symbols[one] for one in texts)
         raise NotChecked(f"the size `{code(args[0])}` is not known")

@@ -103,6 +103,11 @@ class Cores(Calls):
             self.lanes = (extent, *self.lanes)
         return self.numbers[axis]
 
+    @property
+    def has_threads_alone(self) -> bool:
+        """Whether the lanes are all threads of the block, outside of loops over elements."""
+        return bool(self.lanes) and len(self.lanes) == len(self.numbers)
+
     def statements(self, body: Sequence[cst.CSTNode]) -> None:
         """Run statements as all active cores, for :mod:`tl2npu.evaluate.machine`."""
         raise NotImplementedError

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -21,23 +22,25 @@ from tl2npu.evaluate.barriers import GROUP
 from tl2npu.evaluate.cores import Layout
 from tl2npu.evaluate.statements import Statements
 from tl2npu.evaluate.values import Cell, Frame, Function, NotChecked, Row, Unknown, whole_number
-from tl2npu.kernel.bindings import body_of
+from tl2npu.kernel.bindings import assigned_names, body_of
 from tl2npu.kernel.conditions import as_if
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.style import Dialect, unprofiled
 from tl2npu.source.names import Names
-from tl2npu.source.tree import remembered
+from tl2npu.source.tree import nodes_of, remembered
 
 _AT_ONCE = frozenset({"Parallel", "thread_binding"})
 _IN_ORDER = frozenset(
     {"serial", "Serial", "Pipelined", "unroll", "Unroll", "vectorized", "Vectorized", "grid", "range", "Persistent"}
 )
+_OF_THREADS = re.compile("thread|lane|warp|shfl|tid")
 _MOST_TURNS = 4096
 LEAST_BLOCKS = 3
 
 
 class _Launched(Exception):
     """The launch is reached, and its grid known."""
+
 
 class Machine(Statements):
     """Runs the blocks of one kernel."""
@@ -184,9 +187,36 @@ class Machine(Statements):
             self.mask = chosen if before is None else before & chosen
             if isinstance(arm, cst.If) and arm is orelse:
                 self._if(arm)
+            elif np.any(self.mask) and self._is_of_tiles(arm):
+                self._as_a_group(arm)
             elif np.any(self.mask):
                 self.statements(body_of(arm))
         self.mask = before
+
+    def _is_of_tiles(self, arm: cst.If | cst.Else) -> bool:
+        """Whether the lanes are the threads of the block, and nothing in an arm for some of them differs between them:
+        then they move and compute tiles together."""
+        if not self.has_threads_alone:
+            return False
+        body = body_of(arm)
+        words = {item.attr.value for line in body for item in nodes_of(line, cst.Attribute)}
+        names = {item.value for line in body for item in nodes_of(line, cst.Name)}
+        outer = list(map(self.frame.find, names - assigned_names(arm)))
+        by_thread = any(isinstance(value, np.ndarray) and value.ndim for value in outer)
+        return (
+            not by_thread
+            and not any(map(_OF_THREADS.search, words))
+            and not any(isinstance(value, Function) for value in outer)
+        )
+
+    def _as_a_group(self, arm: cst.If | cst.Else) -> None:
+        """Run statements for tiles once, for the threads that come to them."""
+        before = self.lanes, self.mask, self.numbers
+        self.threads_of_group = int(np.count_nonzero(np.broadcast_to(self.mask, self.lanes)))  # type: ignore[arg-type]
+        self.lanes, self.mask, self.numbers = (), None, {}
+        self.statements(body_of(arm))
+        self.lanes, self.mask, self.numbers = before
+        self.threads_of_group = 0
 
     def _for(self, node: cst.For) -> None:
         call, names = node.iter, _names(node.target)

@@ -302,7 +302,9 @@ class Statements(Cores):
         for name in elements_:
             args[name] = self.loaded(args[name])
         self.spend(sum(tile.data.size for tile in tiles if not tile.in_global))
-        operators.apply(operation.op, args, operators.Place(self.lanes, self.mask, self.core, self.is_gpu))
+        together = self.has_threads_alone and self.mask is None and operation.op.kind is not Kind.ATOMIC
+        lanes = () if together else self.lanes  # all threads take part in an operator on tiles
+        operators.apply(operation.op, args, operators.Place(lanes, self.mask, self.core, self.is_gpu))
 
     def _operation(self, call: cst.Call) -> _Operation | None:
         """A call as it is carried out; None for what computes nothing."""

@@ -29,6 +29,10 @@ _IS_EXPRESSION_PART = SubclassesOf(
 )
 
 
+_WITHOUT_ELEMENTS = frozenset((Sym, Static, type(None)))
+"""What a name may stand for that is no element of a buffer, and no expression in which one may be."""
+
+
 def code(node: cst.CSTNode) -> str:
     """The text of a node."""
     return node.value if type(node) is cst.Name and not node.lpar else _code(node)
@@ -297,6 +301,8 @@ class Evaluator:
                 return self.loads(value.node, value.env) if type(value) is Closure else ()
         if type(node) is cst.Attribute:
             return self.loads(node.value, env)
+        if all(type(env.lookup(name.value)) in _WITHOUT_ELEMENTS for name in _distinct_names(node)):
+            return ()
         found: list[Operand] = []
         for child in children(node):
             if _IS_EXPRESSION_PART[type(child)]:

@@ -26,13 +26,13 @@ from tl2npu.source.bound import (
 )
 from tl2npu.source.index import Index
 from tl2npu.source.named_by_call import attribute_of, element_of, imported_by, key_of_globals, members_of, returned_by
-from tl2npu.source.tree import SubclassesOf, nodes_of
+from tl2npu.source.tree import SubclassesOf, nodes_of, remembered
 
 # A star import replaces these builtins by operators; the others keep their Python meaning.
 _NOT_FROM_STAR = frozenset(dir(builtins)) - {"abs", "max", "min", "pow", "print", "round"}
 
 
-_IS_COMPREHENSION = SubclassesOf(cst.BaseComp)
+_IS_COMPREHENSION, _IS_BLOCK = SubclassesOf(cst.BaseComp), SubclassesOf(cst.BaseSuite)
 _BINDING_EXPRESSIONS: tuple[type[cst.Lambda | cst.CompFor], ...] = (cst.Lambda, cst.CompFor)
 _MODULES = frozenset({"tilelang", "tilelang.language"})
 _MOST_STEPS = 1000
@@ -61,6 +61,7 @@ class Names:
         self._steps = 0  # bindings that were looked at for the name that is asked for
         self._resolved: dict[int, tuple[cst.CSTNode, str | None]] = {}
         self._found: dict[tuple[str, int], str | None] = {}  # name, scope -> what it means there
+        self._scopes: dict[int, _Scope] = {}  # block -> the scope that it is in
         self._everywhere: dict[str, str | None] = {}  # names that mean the same wherever they stand
         self.star: tuple[str, ...] = ()  # modules that were imported with *
         self._telling: set[str] = set()  # names that something may be known of, in some scope
@@ -93,7 +94,7 @@ class Names:
         mine = new._inner[id(function)].bindings
         new._bound_inside = self._bound_inside | mine.keys()
         told = [{name: bound[name] for name in bound.keys() & new._telling} for bound in (before.bindings, mine)]
-        new._found = {}
+        new._found, new._scopes = {}, {}
         new._everywhere = {name: found for name, found in self._everywhere.items() if name not in mine}
         new._resolved = dict(self._resolved) if told[0] == told[1] else {}
         return new
@@ -323,13 +324,16 @@ class Names:
             self._resolving.discard(id(binding))
 
     def _scope(self, node: cst.CSTNode) -> _Scope:
-        below: cst.CSTNode | None = None
-        above: cst.CSTNode | None = node
-        while above is not None:
-            if below is not None and id(above) in self._inner and _is_body(above, below):
-                return self._inner[id(above)]
-            below, above = above, self._index.parent(above)
-        return self._module
+        block: cst.CSTNode | None = node
+        while block is not None and not _IS_BLOCK[type(block)]:
+            block = self._index.parent(block)
+        if block is None:
+            return self._module
+        if id(block) not in self._scopes:
+            above = self._index.parent(block)
+            body = above is not None and id(above) in self._inner and _is_body(above, block)
+            self._scopes[id(block)] = self._inner[id(above)] if body else self._scope(above or self._index.module)
+        return self._scopes[id(block)]
 
     def _bound_around(self, name: str, node: cst.CSTNode) -> bool:
         """True for parameters of lambdas and variables of comprehensions around a node."""
@@ -391,6 +395,12 @@ class Names:
             self._telling.add(name)
         else:
             scope.bind(name, UNKNOWN)
+
+
+@remembered
+def names_of(index: Index) -> Names:
+    """The names of a tree, for those who look at it one after the other."""
+    return Names(index)
 
 
 def _copied(scope: _Scope, now: Mapping[int, cst.CSTNode], done: dict[int, _Scope]) -> _Scope:

@@ -72,7 +72,7 @@ w = T.alloc_shared((32,), {dtype!r})
 for k in T.serial(2):
     T.copy(A[k * 32, 0], a)
     T.copy(W[k * 32], w)
-    last = T.alloc_local([1], "float32")
+    last = T.alloc_local([1], 'float32')
     last[0] = w[31]
     for i, j in T.Parallel(32, 64):
         a[i, j] = a[i, j] * T.exp(last[0] - w[i])
@@ -82,8 +82,10 @@ for k in T.serial(2):
 WEIGHTED = PARAMS.replace("L: T.Tensor((3,), 'int32')", "W: T.Tensor((64,), 'float32')")
 
 
-def test_an_element_of_a_tile_is_read_where_the_variable_was() -> None:
-    text = gpu_file(WEIGHTED, ELEMENT.format(dtype="float32", after="T.clear(w)"))
+@pytest.mark.parametrize("dtype", ["'float32'", "dtype"])
+def test_an_element_of_a_tile_is_read_where_the_variable_was(dtype: str) -> None:
+    body = ELEMENT.format(dtype="float32", after="T.clear(w)").replace("([1], 'float32')", f"([1], {dtype})")
+    text = gpu_file(WEIGHTED, body.replace("((32,), 'float32')", f"((32,), {dtype})"), args="dtype='float32'")
     new = after(name_values, text)
     assert "last" not in new
     assert "T.exp(w[31] - w[i])" in new

@@ -63,3 +63,19 @@ def test_loops_and_grids_may_have_any_size() -> None:
     body = "for k in T.serial(T.ceildiv(M, 32)):\n    T.copy(A[k * 32, 0], A[k * 32, 0])"
     text = gpu_file(PARAMS, body, factory="M = T.dynamic('m')\nN = 64", launch="T.Kernel(T.ceildiv(M, 32)) as bx")
     assert after(rename, text) == text.replace("dynamic", "symbolic")
+
+
+@pytest.mark.parametrize(("more", "name", "less"), [("M + 1", "M_plus_1", "- 1"), ("M - 2", "M_minus_2", "+ 2")])
+def test_an_extent_gets_a_name_where_the_size_is_none_by_itself(more: str, name: str, less: str) -> None:
+    """The compiler takes the values of sizes from whole extents."""
+    params = "A: T.Tensor((64, 64), 'float32'), S: T.Tensor(({}, M * 2), 'int32')"
+    old = gpu_file(params.format(more), BODY, launch="T.Kernel(M) as bx", factory="M = T.dynamic('M')")
+    params = params.format(name).replace("M * 2", f"({name} {less}) * 2")
+    new = gpu_file(params, BODY, launch=f"T.Kernel({name} {less}) as bx", factory=f'{name} = T.symbolic("{name}")')
+    assert after(rename, old) == new
+
+
+def test_a_size_that_is_an_extent_stays() -> None:
+    params = "A: T.Tensor((M, 64), 'float32'), S: T.Tensor((M + 1,), 'int32')"
+    text = gpu_file(params, BODY, launch="T.Kernel(M) as bx", factory="M = T.symbolic('M')")
+    assert after(rename, text) == text

@@ -1,4 +1,4 @@
-"""TL137, TL144: fills that nobody reads, and conversions that are there already."""
+"""TL137, TL144, TL145: fills that nobody reads, and conversions and masks that are there already."""
 
 from __future__ import annotations
 
@@ -139,3 +139,29 @@ T.copy(x, O)
     rng = np.random.default_rng(4)
     inputs = {"X": rng.normal(size=(64, 64)).astype(np.float32), "V": rng.normal(size=64).astype(np.float16)}
     agree(gpu_file(params, body, launch="T.Kernel(1, threads=128) as bx"), inputs, atol=1e-2, rtol=1e-2)
+
+
+CAUSAL = f"""
+x = T.alloc_fragment((64, 64), "float32")
+for k in T.serial(2):
+    T.copy(X[k * 36, 0], x)
+    {LOOP}        x[i, j] = T.if_then_else(i >= j, x[i, j], 0.0)
+    {LOOP}        x[i, j] = T.if_then_else({{second}}, x[i, j] * 2.0, 0.0)
+    T.copy(x, O[k * 64, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "inside"),
+    [
+        ("i >= j", 0),  # one mask, in front of the loop
+        ("i > j", 2),  # two masks take turns in their tile
+        ("i >= j + k", 2),  # another one in each turn
+    ],
+)
+def test_a_mask_of_all_turns_is_made_once(second: str, inside: int) -> None:
+    body = CAUSAL.format(second=second)
+    new = agree(gpu_file(FLOATS, body, launch="T.Kernel(1, threads=128) as bx"), INPUTS)
+    head, _, rest = new.partition("for k in T.serial(2):")
+    assert rest.count("T.tile.compare(") == inside
+    assert head.count("T.tile.compare(") == (not inside)

@@ -7,7 +7,7 @@ Source: the name spaces of tile-ai/tilelang-ascend at 95acbd7f, and of its branc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -65,15 +65,10 @@ _SPACES: dict[Target, _Space] = {
 
 def failing(index: Index, target: Target) -> Iterator[tuple[cst.CSTNode, str]]:
     """The first place of each name that stops the import of a module, with what to say of it."""
-    return told(missing(index, target), target)
-
-
-def told(places: Iterable[tuple[cst.CSTNode, str]], target: Target) -> Iterator[tuple[cst.CSTNode, str]]:
-    """The first place of each name, with what to say of it."""
-    names = set[str]()
-    for node, name in places:
-        if name not in names:
-            names.add(name)
+    told = set[str]()
+    for node, name in missing(index, target):
+        if name not in told:
+            told.add(name)
             yield node, f"`{name}` does not exist in {_SPACES[target].called}, so this file cannot be imported"
 
 

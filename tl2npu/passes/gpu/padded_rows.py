@@ -42,7 +42,6 @@ from tl2npu.passes.writing.tiles import allocate_above, argument, dtype_text, ex
 from tl2npu.source.edits import Edits
 
 _RANK = 2
-TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 
 def pad(job: Job) -> None:
@@ -98,7 +97,7 @@ class _Width:
         if self.reductions:
             along = set(self._vectors_along_columns())
             self.all = [buffer for buffer in self.all if len(buffer.shape) == _RANK or buffer in along]
-            self.apart = [loop for loop in self.nests if self._is_copy_of_window(loop)]
+            self.apart = list(filter(self._is_copy_of_window, self.nests))
             self.nests = [loop for loop in self.nests if len(loop.ranges) == _RANK and loop not in self.apart]
 
     def pad(self) -> None:
@@ -156,8 +155,9 @@ class _Width:
 
     def _is_reduction(self, stmt: Op) -> bool:
         """Of a tile of this width, along its rows or its columns."""
-        src = stmt.args.get("buffer") if stmt.op.kind is Kind.REDUCE else None
-        return isinstance(src, Operand) and src.buffer in self.all and len(src.buffer.shape) == _RANK
+        src = stmt.args.get("buffer")
+        two = stmt.op.kind is Kind.REDUCE and isinstance(src, Operand) and len(src.buffer.shape) == _RANK
+        return two and isinstance(src, Operand) and src.buffer in self.all
 
     def _vectors_along_columns(self) -> Iterator[Buffer]:
         for reduction in self.reductions:
@@ -267,14 +267,15 @@ class _Width:
         self.edits.replace(last, expression(self.job, wide, buffer.node))
 
     def _reduce(self, stmt: Op) -> None:
-        """Say which columns count, and clear the others of the tile."""
+        """Say which columns count."""
         src = stmt.args["buffer"]
         assert isinstance(src, Operand)
         assert stmt.call is not None
         if _is_along_rows(stmt):
             sizes = ", ".join(extent_text(src.buffer, axis) for axis in range(_RANK))
-            keyword = cst.Arg(expression(self.job, f"[{sizes}]", stmt.node), cst.Name("real_shape"), equal=TIGHT)
-            self.edits.replace(stmt.call, stmt.call.with_changes(args=[*stmt.call.args, keyword]))
+            made = expression(self.job, f"f(real_shape=[{sizes}])", stmt.node)
+            assert isinstance(made, cst.Call)
+            self.edits.replace(stmt.call, stmt.call.with_changes(args=[*stmt.call.args, *made.args]))
 
     def _widen_loop(self, loop: Loop, wide: str) -> None:
         stop = loop.ranges[-1].stop_node

@@ -8,7 +8,7 @@ evaluates it). A module that the NPU lacks is imported by the functions that use
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import libcst as cst
 
@@ -19,7 +19,7 @@ from tl2npu.passes.writing.numbers import BITS
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import mentioned, nodes_of
 
 Said = list[tuple[cst.CSTNode, str]]
 
@@ -60,10 +60,9 @@ def _string(index: Index, names: Names, node: cst.Attribute) -> str | None:
     key, param = string_of(names.resolve(node) or ""), index.parent(node)
     if key is not None or type(param) is not cst.Param or node.attr.value not in BITS:
         return key
-    function = index.enclosing(param, cst.FunctionDef)
-    read = nodes_of(function.body, cst.Attribute) if function is not None else ()
-    asked = any(code(item.value) == param.name.value for item in read if isinstance(item, cst.Attribute))
-    return None if function is None or asked else node.attr.value
+    body = getattr(index.enclosing(param, cst.FunctionDef), "body", param)
+    read = (item.value for item in nodes_of(body, cst.Attribute) if isinstance(item, cst.Attribute))
+    return None if param.name.value in map(code, read) else node.attr.value
 
 
 def _places(
@@ -74,24 +73,13 @@ def _places(
     if isinstance(node.names, cst.ImportStar) or index.parent(line) is not index.module or len(line.body) != 1:  # type: ignore[union-attr, arg-type]
         return []
     bound = {(alias.evaluated_alias or alias.evaluated_name).split(".")[0] for alias in node.names}
-    if any(users(name) or not names.is_of_module(name) for name in bound):
-        return []
-    found: dict[int, cst.FunctionDef] = {}
-    for name in names_in(index.module):
-        if name.value not in bound or index.enclosing(name, cst.Import, cst.ImportFrom) is node:
-            continue
-        *_, user = (None, *_functions_around(index, name))
-        body = user.body.body if user is not None and not is_prim_func(user, names) else ()
-        if user is None or not body or (len(body) == 1 and user.get_docstring(clean=False) is not None):
+    found: list[cst.FunctionDef] = []
+    for statement in index.module.body:
+        inside = isinstance(statement, cst.FunctionDef) and bound & mentioned(statement.body)
+        parts = (statement.params, *statement.decorators) if isinstance(statement, cst.FunctionDef) else (statement,)
+        if statement is not line and any(bound & mentioned(part) for part in parts):
             return []
-        found[id(user)] = user
-    return list(found.values())
-
-
-def _functions_around(index: Index, name: cst.Name) -> Iterator[cst.FunctionDef]:
-    """The functions whose body a name stands in, innermost first."""
-    below: cst.CSTNode = name
-    for above in index.ancestors(name):
-        if isinstance(above, cst.FunctionDef) and above.body is below:
-            yield above
-        below = above
+        if inside and isinstance(statement, cst.FunctionDef):
+            found.append(statement)
+    plain = all(isinstance(f.body, cst.IndentedBlock) and not is_prim_func(f, names) for f in found)
+    return found if plain and all(names.is_of_module(name) and not users(name) for name in bound) else []

@@ -39,7 +39,7 @@ def name_values(job: Job) -> None:
     edits = Edits(job.file.index)
     for name, given in found.items():
         dtype = element_type(job, given.alloc.buffer)
-        for node, value in given.values:
+        for node, value in given.values if not given.in_place else ():
             if any(operand.buffer.dtype != dtype for operand in value.loads):
                 # the variable had this type, whatever the tensor's is
                 edits.replace(node.value, expression(job, f"T.cast({code(value.node)}, {dtype!r})", node))

@@ -1,4 +1,8 @@
-"""TL113 (and TL195): ``T.dynamic`` becomes ``T.symbolic``, one name at a time."""
+"""TL113 (and TL195): ``T.dynamic`` becomes ``T.symbolic``, one name at a time.
+
+The compiler takes sizes from whole extents (TL889): with ``starts: T.Tensor([batch + 1], ...)`` and no ``[batch]`` that
+extent gets a name, and ``batch`` is what is one less.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,13 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory
-from tl2npu.kernel.symbolic import Sym
+from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.leftovers import drop_leftovers
 from tl2npu.passes.plain.types.reach import nodes
+from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
 
 _DYNAMIC = frozenset({"tilelang.language.dynamic", "tilelang.language.symbolic"})
 _BETWEEN = re.compile(r"[\s,]+")
@@ -22,6 +28,7 @@ _BETWEEN = re.compile(r"[\s,]+")
 
 def rename(job: Job) -> None:
     """One ``T.symbolic`` for each name; raises :class:`Blocked` where a tile would have such a size."""
+    _name_whole_extents(job)
     edits = Edits(job.file.index)
     declared: set[str] = set()
     calls: list[cst.Call] = []
@@ -35,6 +42,46 @@ def rename(job: Job) -> None:
     _refuse_dynamic_tiles(job, declared)
     job.apply(edits)
     drop_leftovers(job, [call.func for call in calls], "TL113")
+
+
+def _name_whole_extents(job: Job) -> None:
+    """Name the first extent that is a size and a number, for each size that is no extent by itself."""
+    names, sizes = Names(job), [size for param in job.kernel.params for size in param.shape]
+    edits = Edits(job.file.index)
+    for name in sorted(job.late.names - set(job.kernel.scalars)):
+        more = next((rest.constant for size in sizes if (rest := size - var(name)).constant is not None), None)
+        made = _declaration_of(job, name)
+        if more is None or made is None or any(size == var(name) for size in sizes):
+            continue
+        whole = names.fresh(f"{name}_{'plus' if more > 0 else 'minus'}_{abs(more)}")
+        own = f"{whole} {'-' if more > 0 else '+'} {abs(more)}"
+        line, text = made
+        others = [use for use in names_in(job.module) if use.value == name and use not in names_in(job.located.node)]
+        kept = [line] if len(others) > 1 else []
+        edits.replace_many(line, [*kept, cst.parse_statement(f'{whole} = {text}("{whole}")')])
+        every = zip(sizes, (node for param in job.kernel.params for node in param.shape_nodes), strict=True)
+        extents = [node for size, node in every if (size - var(name)).constant == more]
+        inside = {id(use) for node in extents for use in names_in(node)}
+        for node in extents:
+            edits.replace(node, cst.Name(whole))
+        for use in names_in(job.located.node):
+            if use.value == name and id(use) not in inside:
+                alone = isinstance(job.file.index.parent(use), cst.Arg)
+                edits.replace(use, cst.parse_expression(own if alone else f"({own})"))
+        job.change("TL113", line, f"`{name}` is `{own}`: the compiler takes sizes from whole extents of tensors")
+    job.apply(edits)
+
+
+def _declaration_of(job: Job, name: str) -> tuple[cst.SimpleStatementLine, str] | None:
+    """The line of the factory that declares a size alone, ``n = T.dynamic("n")``, and what it calls."""
+    for call in nodes(job):
+        if type(call) is cst.Call and job.file.names.resolve(call.func) in _DYNAMIC and _names(call) == [name]:
+            parent = job.file.index.parent(call)
+            targets = parent.targets if isinstance(parent, cst.Assign) else ()
+            line = job.file.index.parent(parent) if [code(item.target) for item in targets] == [name] else None  # type: ignore[arg-type]
+            if isinstance(line, cst.SimpleStatementLine):
+                return line, code(call.func)
+    return None
 
 
 def _rewrite(job: Job, edits: Edits, call: cst.Call) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from tl2npu.kernel.sizes import FILLED, ITEM_SIZE
@@ -147,7 +148,7 @@ def store(
         if atomic:
             raise state.refuse("TL523", "elements are added at loaded places")
         value = cast(value, dtype) if not is_float(dtype) and value.dtype != "bool" else value
-        source = _source(state, gathers.rows_first(state, pointer, value), dtype, "values")
+        source = _source(state, gathers.rows_first(state, pointer, value), dtype, _tile_of(pointer.param))
         gathers.store(state, pointer, mask, lambda one, under: place(state, one, under), source)
         return
     free = [
@@ -181,7 +182,7 @@ def store(
         tuple(pointer.shape[number] for number in placed.order),
         substituted(value.expr, _flat(placed.order, len(pointer.shape))),
     )
-    source = _source(state, flat, dtype, "values")
+    source = _source(state, flat, dtype, _tile_of(pointer.param))
     if atomic and part != pointer.shape:
         raise state.refuse("TL522", "an atomic addition whose mask does not end where the tensor ends")
     placed = replace(placed, shape=part)
@@ -213,6 +214,11 @@ def _flat(order: tuple[int, ...], rank: int) -> dict[str, Sym | int]:
     """Tile axes by their place in memory; those of one element are at 0."""
     found: dict[str, Sym | int] = {f"@{number}": 0 for number in range(rank)}
     return found | {f"@{number}": axis(place) for place, number in enumerate(order)}
+
+
+def _tile_of(param: str) -> str:
+    """What is stored has the name of its tensor: ``y_tile`` for ``y_ptr``."""
+    return f"{re.sub(r'_?ptrs?$', '', param.lower()) or param}_tile"
 
 
 def _source(state: State, value: Tile, dtype: str, hint: str) -> str:

@@ -1,70 +1,85 @@
-"""TL144: the conversion of a vector is not made again where its tile still has it, nor in each run of a loop.
+"""TL144, TL145: a vector that is converted, or a mask, is not made again where its tile still has it, nor in each turn.
 
-Element-wise statements on half precision convert their operands where they stand. The vectors of a block, as scales and
-gates, are the same in all of its loops: a person converts them once.
+Element-wise statements convert their operands, and compare for their conditions, where they stand. The vectors of a
+block, as scales and gates, and its masks are the same in all of its loops: a person makes them once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 import libcst as cst
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Branch, Buffer, Copy, Kernel, Loop, Memory, Stmt, children, walk, walk_with_parents
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Scalar, Stmt, children, walk, walk_with_parents
+from tl2npu.passes.gpu.launch.grid import is_outside
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.source.edits import Edits
 
+_Values = Mapping[Stmt, tuple[Buffer, Set[Buffer]]]
+"""Statements that make a value, each with its tile and with what it reads."""
+
 
 def once(job: Job, is_made: Callable[[Buffer], bool]) -> None:
-    """Of vectors that go to a tile which holds nothing else; ``is_made``: a pass made the tile."""
-    _lift(job, _conversions(job.kernel, is_made))
-    _drop(job, _conversions(job.kernel, is_made))
+    """Of values that go to a tile which holds nothing else; ``is_made``: a pass made the tile."""
+    _lift(job, _values(job, is_made))
+    _drop(job, _values(job, is_made))
 
 
-def _conversions(kernel: Kernel, is_made: Callable[[Buffer], bool]) -> list[Copy]:
-    """Copies of whole vectors in UB to a tile of another type; nothing else writes these tiles."""
+def _values(job: Job, is_made: Callable[[Buffer], bool]) -> _Values:
+    """Conversions of whole vectors in UB, and comparisons; nothing else writes these tiles."""
     writers: dict[Buffer, list[Stmt]] = {}
-    for stmt in kernel.walk():
+    for stmt in job.kernel.walk():
         for access in accesses(stmt):
             if access.writes:
                 writers.setdefault(access.operand.buffer, []).append(stmt)
-    found: list[Copy] = []
+    found: dict[Stmt, tuple[Buffer, Set[Buffer]]] = {}
     for tile, stmts in writers.items():
-        copies = [stmt for stmt in stmts if isinstance(stmt, Copy) and _converts(stmt)]
-        if is_made(tile) and len(copies) == len(stmts) and len({copy.src.buffer for copy in copies}) == 1:
-            found += copies
+        if is_made(tile) and len({code(stmt.node) for stmt in stmts}) == 1 and all(_is_value(job, s) for s in stmts):
+            for stmt in stmts:
+                found[stmt] = tile, {access.operand.buffer for access in accesses(stmt) if access.reads}
     return found
 
 
-def _converts(copy: Copy) -> bool:
-    a, b = copy.src.buffer, copy.dst.buffer
-    whole = copy.src.is_whole and copy.dst.is_whole and not copy.options and not copy.via
+def _is_value(job: Job, stmt: Stmt) -> bool:
+    if isinstance(stmt, Op):
+        scalars = (arg.node for arg in stmt.args.values() if isinstance(arg, Scalar))
+        return stmt.op.name == "tile.compare" and not stmt.via and all(is_outside(job, node) for node in scalars)
+    if not isinstance(stmt, Copy):
+        return False
+    a, b = stmt.src.buffer, stmt.dst.buffer
+    whole = stmt.src.is_whole and stmt.dst.is_whole and not stmt.options and not stmt.via
     vectors = a.memory is b.memory is Memory.UB and a.shape == b.shape and len(a.shape) == 1
     return whole and vectors and a.dtype != b.dtype
 
 
-def _lift(job: Job, found: Sequence[Copy]) -> None:
-    """A conversion more in front of the outermost loop that leaves the vector as it is."""
-    lifted: dict[Loop, dict[Buffer, Copy]] = {}
+def _lift(job: Job, found: _Values) -> None:
+    """A value more in front of the outermost loop that leaves what it is made of as it is."""
+    lifted: dict[Loop, dict[Buffer, Stmt]] = {}
     for stmt, parents in walk_with_parents(job.kernel.body):
-        loop = _outermost(stmt, parents) if isinstance(stmt, Copy) and stmt in found else None
-        if isinstance(stmt, Copy) and loop is not None:
-            lifted.setdefault(loop, {}).setdefault(stmt.dst.buffer, stmt)
+        loop = _outermost(found[stmt][1], parents) if stmt in found else None
+        if loop is not None:
+            lifted.setdefault(loop, {}).setdefault(found[stmt][0], stmt)
     plan = Plan(job)
-    for loop, copies in lifted.items():
-        for copy in copies.values():
-            plan.before(loop.node, [cst.SimpleStatementLine([cst.Expr(copy.call.deep_clone())])])
-            job.change("TL144", copy.node, f"`{copy.src.buffer.name}` is converted once, in front of the loop")
+    for loop, values in lifted.items():
+        for tile, stmt in values.items():
+            assert isinstance(stmt.node, cst.BaseSmallStatement)
+            plan.before(loop.node, [cst.SimpleStatementLine([stmt.node.deep_clone()])])
+            _tell(job, stmt, f"`{tile.name}` is made once, in front of the loop")
     plan.apply()
 
 
-def _outermost(copy: Copy, parents: Sequence[Stmt]) -> Loop | None:
+def _tell(job: Job, stmt: Stmt, text: str) -> None:
+    job.change("TL144" if isinstance(stmt, Copy) else "TL145", stmt.node, text)
+
+
+def _outermost(sources: Set[Buffer], parents: Sequence[Stmt]) -> Loop | None:
     found = None
     for parent in reversed(parents):
         plain = isinstance(parent, Loop) and isinstance(parent.node, cst.For) and parent.kind != "parallel"
-        if not isinstance(parent, Loop) or not plain or parent.via or copy.src.buffer in _written(parent.body):
+        if not isinstance(parent, Loop) or not plain or parent.via or sources & _written(parent.body):
             break
         found = parent
     return found
@@ -74,22 +89,23 @@ def _written(stmts: Sequence[Stmt]) -> set[Buffer]:
     return {a.operand.buffer for stmt in walk(stmts) for a in accesses(stmt) if a.writes}
 
 
-def _drop(job: Job, found: Sequence[Copy]) -> None:
+def _drop(job: Job, found: _Values) -> None:
     """Those whose tile has the value on every way to them."""
     edits = Edits(job.file.index)
-    sources = {copy.dst.buffer: copy.src.buffer for copy in found}
+    sources = dict(found.values())
 
     def run(body: Sequence[Stmt], there: set[Buffer]) -> set[Buffer]:
         for stmt in body:
-            if isinstance(stmt, Copy) and stmt in found:
-                if stmt.dst.buffer in there:
+            if stmt in found:
+                tile = found[stmt][0]
+                if tile in there:
                     edits.remove(stmt.node)
-                    job.change("TL144", stmt.node, f"`{stmt.dst.buffer.name}` still has what this converts")
+                    _tell(job, stmt, f"`{tile.name}` still has what this makes")
                     continue
-                there = {tile for tile in there if sources[tile] is not stmt.dst.buffer} | {stmt.dst.buffer}
+                there = {other for other in there if tile not in sources[other]} | {tile}
                 continue
             changed = _written([stmt])
-            kept = {tile for tile in there if sources[tile] not in changed}
+            kept = {tile for tile in there if not sources[tile] & changed}
             ends = [run(part, kept) for part in children(stmt)]
             there = set.intersection(*ends) if isinstance(stmt, Branch) else kept
         return there
