@@ -212,8 +212,11 @@ def lost_parameters(case: Case) -> set[str]:
 
 
 def parameters(text: str, factory: str) -> list[str]:
+    """Of the factory; of an eager kernel those that are no tensors."""
     functions = (f for f in ast.parse(text).body if isinstance(f, ast.FunctionDef) and f.name == factory)
-    return [a.arg for a in next(functions).args.args]
+    function = next(functions)
+    tensors = declared_tensors(function) if is_eager(function) else set()
+    return [a.arg for a in function.args.args if a.arg not in tensors]
 
 
 def without_lost_arguments(case: Case) -> str:
@@ -221,8 +224,8 @@ def without_lost_arguments(case: Case) -> str:
     lost = lost_parameters(case)
     if not lost:
         return case.before
-    order = parameters(case.before, case.factory)
     tree = ast.parse(case.before)
+    order = [a.arg for f in tree.body if isinstance(f, ast.FunctionDef) and f.name == case.factory for a in f.args.args]
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == case.factory:
             node.args = [arg for arg, name in zip(node.args, order, strict=False) if name not in lost]

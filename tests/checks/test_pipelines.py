@@ -167,3 +167,13 @@ def test_an_operator_in_place_reads_before_it_writes() -> None:
     step = step.replace("T.copy(h, p)", f"{elements}{add}T.copy(g, p)")
     assert "TL874" in check(TWO_WAY, LANDING, tiles, loop(step, HEAD), STORE)
     assert "TL874" not in check(TWO_WAY, LANDING, tiles, loop(step), STORE)
+
+
+@pytest.mark.parametrize(("value", "found"), [("j % 2", True), ("w[i, j] + 1.0", False)])
+def test_elements_that_are_stored_one_by_one_are_those_of_another_part(value: str, found: bool) -> None:
+    """A load, then every element stored anew: by ``g.SetValue`` if the value is an index."""
+    fill = f"for i, j in T.Parallel(32, 64):\n    g[i, j] = {value}\n"
+    tiles = 'g = T.alloc_ub((32, 64), "float16")\nw = T.alloc_ub((32, 64), "float16")\nT.tile.fill(w, 1.0)\n'
+    step = STEP.replace("T.copy(B[0, 0], r)", "T.copy(X[k * 32, 0], g)\nT.copy(B[0, 0], r)")
+    step = step.replace("T.copy(h, p)", f"{fill}T.copy(g, p)")
+    assert ("TL874" in check(TWO_WAY, LANDING, tiles, loop(step, HEAD), STORE)) == found

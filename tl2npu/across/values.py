@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import EllipsisType
 from typing import Any
+
+from tl2npu.source.signs import ARITHMETIC, COMPARISONS, COMPUTED, sign_of
 
 Value = int | float | str | bool | None | EllipsisType | tuple["Value", ...] | list["Value"] | dict[Any, "Value"]
 """``...`` stands for a value in a dict that cannot be told."""
 
 _LIMIT = 1 << 63
-_BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_COMPARE: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 
 
 class NoValue(Exception):
@@ -131,18 +116,13 @@ def _binary(operator_node: ast.operator, left: Value, right: Value) -> Value:
         return _merged(left, right)
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
         raise NoValue
-    function = _BINARY.get(type(operator_node))
+    sign = sign_of(operator_node)
     whole = isinstance(left, int) and isinstance(right, int)
+    small = sign == "**" and abs(left) <= 1 << 20 and abs(right) <= 64
+    if sign not in ARITHMETIC and not small and not (whole and sign in ("<<", ">>") and 0 <= right <= 64):
+        raise NoValue
     try:
-        if function is not None:
-            result = function(left, right)
-        elif isinstance(operator_node, ast.Pow) and abs(left) <= 1 << 20 and abs(right) <= 64:
-            result = left**right
-        elif whole and isinstance(operator_node, (ast.LShift, ast.RShift)) and 0 <= right <= 64:
-            shift = operator.lshift if isinstance(operator_node, ast.LShift) else operator.rshift
-            result = shift(int(left), int(right))
-        else:
-            raise NoValue
+        result = COMPUTED[sign](left, right)
     except (ArithmeticError, ValueError):
         raise NoValue from None
     if not isinstance(result, (int, float)) or not abs(result) < _LIMIT:
@@ -151,9 +131,8 @@ def _binary(operator_node: ast.operator, left: Value, right: Value) -> Value:
 
 
 def _compare(operator_node: ast.cmpop, left: Value, right: Value) -> bool:
-    function = _COMPARE.get(type(operator_node))
-    if isinstance(operator_node, (ast.Eq, ast.NotEq)):
-        return (left == right) == isinstance(operator_node, ast.Eq)
-    if function is None or not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+    sign = sign_of(operator_node)
+    ordered = isinstance(left, (int, float)) and isinstance(right, (int, float))
+    if sign not in COMPARISONS or (sign not in ("==", "!=") and not ordered):
         raise NoValue
-    return function(left, right)
+    return bool(COMPUTED[sign](left, right))

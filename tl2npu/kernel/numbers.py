@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import libcst as cst
 
 from tl2npu.kernel.element_types import is_known, plain
 from tl2npu.source.literals import number_of
-from tl2npu.source.signs import sign_of
+from tl2npu.source.signs import COMPUTED, sign_of
 
-_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "**": lambda a, b: a**b,
-}
+_SIGNS = frozenset(("+", "-", "*", "/", "**"))
 
 
 def value_of(node: cst.BaseExpression) -> float | None:
@@ -31,8 +25,9 @@ def value_of(node: cst.BaseExpression) -> float | None:
         if left is None or right is None:
             return None
         try:
-            return float(_ARITHMETIC[sign_of(node.operator)](left, right))
-        except (KeyError, ArithmeticError):
+            sign = sign_of(node.operator)
+            return float(COMPUTED[sign](left, right)) if sign in _SIGNS else None
+        except ArithmeticError:
             return None
     return None
 

@@ -135,7 +135,7 @@ def uses(stmt: Stmt, nest: tuple[Loop, ...]) -> Iterator[Use]:
         ):
             continue
         if isinstance(stmt, Store) and nest:
-            whole = _is_all(operand, nest)
+            whole = _is_all(operand, nest) and not _counts_itself(stmt, nest)
             single = len({_axis(dim.lo, nest) for dim in operand.dims or ()} - {""}) < sum(len(n.ranges) for n in nest)
             yield Use(stmt, operand.buffer, access.reads, access.writes, whole, whole, single)
         else:
@@ -152,6 +152,13 @@ def uses(stmt: Stmt, nest: tuple[Loop, ...]) -> Iterator[Use]:
 
 def _axis(index: object, nest: tuple[Loop, ...]) -> str:
     return next((str(item.var) for loop in nest for item in loop.ranges if item.var == index), "")
+
+
+def _counts_itself(stmt: Store, nest: tuple[Loop, ...]) -> bool:
+    """A variable of the nest is a value, and no index of another tile: such elements are stored one by one."""
+    slices = {id(name) for part in nodes_of(stmt.value.node, cst.Subscript) for name in nodes_of(part, cst.Name)}
+    names = {item.name for loop in nest for item in loop.ranges}
+    return any(name.value in names for name in nodes_of(stmt.value.node, cst.Name) if id(name) not in slices)
 
 
 def _is_all(operand: Operand, nest: tuple[Loop, ...]) -> bool:

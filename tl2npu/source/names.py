@@ -26,7 +26,7 @@ from tl2npu.source.bound import (
 )
 from tl2npu.source.index import Index
 from tl2npu.source.named_by_call import attribute_of, element_of, imported_by, key_of_globals, members_of, returned_by
-from tl2npu.source.tree import SubclassesOf, nodes_of
+from tl2npu.source.tree import SubclassesOf, nodes_of, remembered
 
 # A star import replaces these builtins by operators; the others keep their Python meaning.
 _NOT_FROM_STAR = frozenset(dir(builtins)) - {"abs", "max", "min", "pow", "print", "round"}
@@ -395,6 +395,12 @@ class Names:
             self._telling.add(name)
         else:
             scope.bind(name, UNKNOWN)
+
+
+@remembered
+def names_of(index: Index) -> Names:
+    """The names of a tree, for those who look at it one after the other."""
+    return Names(index)
 
 
 def _copied(scope: _Scope, now: Mapping[int, cst.CSTNode], done: dict[int, _Scope]) -> _Scope:

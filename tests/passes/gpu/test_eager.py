@@ -486,6 +486,39 @@ def test_a_wrong_migration_of_an_eager_script_is_taken_back() -> None:
     assert [(item.name, blocked) for item, blocked in left.left] == [("f", None)]
 
 
+def test_configurations_that_are_compiled_at_once() -> None:
+    host = """
+    def configs():
+        return [{"A": T.Tensor((64, 32), T.float32), "block": block} for block in (16, 32)]
+
+
+    kernels = f.par_compile(configs())
+    """
+    new = lazy(eager("A, block", TWICE, ROWS, "return C", host))
+    assert 'return [{"M": 64, "N": 32, "block": block} for block in (16, 32)]' in new
+    assert "kernels = [f(**config) for config in configs()]" in new
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        ('[{"A": torch.empty(64, 32), "block": 16}]', '[f(**config) for config in [{"M": 64, "N": 32, "block": 16}]]'),
+        ('[dict(M=64)], {"M": 64, "N": 32, "block": 16}', None),
+        ('[{"M": 64, "N": 32, "block": 16}]', '[f(**config) for config in [{"M": 64, "N": 32, "block": 16}]]'),
+        ('[{"A": make(), "block": 16}]', None),
+        ('[{"block": 16}]', None),
+        ("[(16,)]", None),
+        ("given", None),
+    ],
+)
+def test_spellings_of_configurations(listed: str, expected: str | None) -> None:
+    text = eager("A, block", TWICE, ROWS, "return C", f"def use(make, given):\n    return f.par_compile({listed})")
+    if expected is None:
+        assert [d.code for d in result_of(text).diagnostics if d.severity == "error"] == ["TL104"]
+    else:
+        assert f"return {expected}" in lazy(text)
+
+
 GIVEN = ROWS.replace("t[i, j] * 2.0", "fn(t[i, j])")
 FUNCTION = "@T.macro\ndef double(x):\n    return x * 2.0\n\n\n"
 

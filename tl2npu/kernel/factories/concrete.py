@@ -6,7 +6,6 @@ What it does not know it forgets. Nothing of the user's code is executed.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -18,25 +17,10 @@ from tl2npu.kernel.factories.command_line import CommandLine, is_parser, parsed,
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.source.literals import number_of, text_of
 from tl2npu.source.names import Names
+from tl2npu.source.signs import ARITHMETIC, COMPARISONS, COMPUTED, sign_of
 
 Known = dict[str, object]
 
-_BINARY: Mapping[type[cst.BaseBinaryOp], Callable[[float, float], object]] = {
-    cst.Add: operator.add,
-    cst.Subtract: operator.sub,
-    cst.Multiply: operator.mul,
-    cst.Divide: operator.truediv,
-    cst.FloorDivide: operator.floordiv,
-    cst.Modulo: operator.mod,
-}
-_COMPARE: Mapping[type[cst.BaseCompOp], Callable[[float, float], bool]] = {
-    cst.Equal: operator.eq,
-    cst.NotEqual: operator.ne,
-    cst.LessThan: operator.lt,
-    cst.LessThanEqual: operator.le,
-    cst.GreaterThan: operator.gt,
-    cst.GreaterThanEqual: operator.ge,
-}
 _ROUND: Mapping[str, Callable[[float], int]] = {"int": int, "floor": math.floor, "ceil": math.ceil}
 
 
@@ -171,21 +155,16 @@ def _binary(node: cst.BinaryOperation, known: Known, names: Names) -> object:
     left, right = evaluate(node.left, known, names), evaluate(node.right, known, names)
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
         raise Unknown
-    function = _BINARY.get(type(node.operator))
-    if function is not None:
+    sign = sign_of(node.operator)
+    if sign in ARITHMETIC:
         try:
-            return function(left, right)
+            return COMPUTED[sign](left, right)
         except (ZeroDivisionError, OverflowError):
             raise Unknown from None
-    if isinstance(node.operator, cst.Power):
-        if not isinstance(left, int) or not isinstance(right, int) or not 0 <= right <= 64 or abs(left) > 1024:
-            raise Unknown
-        return left**right
-    if isinstance(node.operator, (cst.LeftShift, cst.RightShift)):
-        if not isinstance(left, int) or not isinstance(right, int) or not 0 <= right <= 64:
-            raise Unknown
-        return left << right if isinstance(node.operator, cst.LeftShift) else left >> right
-    raise Unknown
+    small = isinstance(left, int) and isinstance(right, int) and 0 <= right <= 64
+    if not small or sign not in ("**", "<<", ">>") or (sign == "**" and abs(left) > 1024):
+        raise Unknown
+    return COMPUTED[sign](left, right)
 
 
 def _compare(head: cst.BaseCompOp, left: object, right_node: cst.BaseExpression, known: Known, names: Names) -> bool:
@@ -195,12 +174,11 @@ def _compare(head: cst.BaseCompOp, left: object, right_node: cst.BaseExpression,
     right = evaluate(right_node, known, names)
     if isinstance(head, (cst.Is, cst.IsNot)):
         return (left is right) == isinstance(head, cst.Is)
-    if isinstance(head, (cst.Equal, cst.NotEqual)):
-        return (left == right) == isinstance(head, cst.Equal)
-    function = _COMPARE.get(type(head))
-    if function is None or not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+    sign = sign_of(head)
+    ordered = isinstance(left, (int, float)) and isinstance(right, (int, float))
+    if sign not in COMPARISONS or (sign not in ("==", "!=") and not ordered):
         raise Unknown
-    return function(left, right)
+    return bool(COMPUTED[sign](left, right))
 
 
 def _call(node: cst.Call, known: Known, names: Names) -> object:

@@ -23,7 +23,7 @@ from tl2npu.passes.eager.text import rebuilt_parts
 from tl2npu.passes.eager.wrapper import wrapper_of
 from tl2npu.source.edits import EditError, Edits
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names
+from tl2npu.source.names import Names, names_of
 from tl2npu.source.tree import SubclassesOf, children
 
 _LAUNCHES = frozenset({"Kernel", "ClusterKernel", "CUDASourceCodeKernel"})
@@ -94,7 +94,7 @@ def to_lazy(index: Index, leave: Container[int] = (), users: Users | None = None
 
 def find_eager(index: Index) -> list[Eager]:
     """Every function that launches by itself and is neither a prim_func nor a macro, in text order."""
-    names = Names(index)
+    names = names_of(index)
     found: list[Eager] = []
     for node, around in _functions(index.module, ()):
         if launches(node.body, names) and not _is_part_of_a_kernel(node, around, names):
@@ -148,7 +148,7 @@ def _decorator(node: cst.Decorator, names: Names) -> str | None:
 
 def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) -> Index:
     """The file with one kernel turned into a factory. Raises :class:`Blocked` where it cannot be."""
-    names = Names(index)
+    names = names_of(index)
     node = eager.node
     jit = next((d for d in node.decorators if compilation(d.decorator, names, index.module) is not None), None)
     if jit is None:

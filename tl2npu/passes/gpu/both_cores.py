@@ -87,11 +87,15 @@ def share(job: Job) -> bool:
     if not edits:
         return False
     job.apply(edits)
+    launch, edits = job.kernel.launched.node, Edits(job.file.index)
     if words.core:
-        line = f"{words.core} = T.get_block_binding(1)"
-        _put_before(job, job.kernel.launched.node.body.body[0], f"{_NUMBER}\n{line}")
+        first = launch.body.body[0]
+        line = f"{_NUMBER}\n{words.core} = T.get_block_binding(1)"
+        edits.replace_many(first, [*parse(job, line, launch), first])
     if texts:
-        _put_before(job, _front(job, texts), "\n".join([_WHOLE, *texts]))
+        front = _front(job, launch, texts)
+        edits.replace_many(front, [*parse(job, "\n".join([_WHOLE, *texts]), launch), front])
+    job.apply(edits)
     allocations.finish(job)
     return True
 
@@ -144,25 +148,18 @@ def _left_out(edits: Edits, copy: Copy, buffer: Buffer) -> Copy:
     return copy
 
 
-def _front(job: Job, texts: list[str]) -> cst.CSTNode:
+def _front(job: Job, launch: cst.With, texts: list[str]) -> cst.CSTNode:
     """The first assignment in front of the launch, if the tiles do not need it, else the launch.
 
     The compiler opens a frame for a number that gets a name, and allocates nothing between it and the launch
     ("Block frame or PrimFunc frame not find").
     """
-    launch = job.kernel.launched.node
     block = job.file.index.parent(launch)
     lines = list(block.body) if isinstance(block, cst.IndentedBlock) else [launch]
     above = [line for line in lines[: lines.index(launch)] if assigned_names(line)]
     bound = {name for line in above for name in assigned_names(line)}
     needed = {name.value for text in texts for name in names_in(cst.parse_module(text))}
     return above[0] if above and not bound & needed else launch
-
-
-def _put_before(job: Job, node: cst.CSTNode, text: str) -> None:
-    edits = Edits(job.file.index)
-    edits.replace_many(node, [*parse(job, text, job.kernel.launched.node), node])
-    job.apply(edits)
 
 
 @dataclass(eq=False)

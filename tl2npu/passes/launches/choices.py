@@ -19,7 +19,7 @@ from tl2npu.passes.launches.jit import check_place, inseparable, only_jit
 from tl2npu.passes.launches.tuner import tuner_of, with_tuner
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names
+from tl2npu.source.names import Names, names_of
 from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 
@@ -34,7 +34,7 @@ def separate_choices(
     done: set[int] = set()
     while True:
         index = original.after(lazy.module) if lazy.module is not original.module else original
-        names = Names(index)
+        names = names_of(index)
         for factory in nodes_of(index.module, cst.FunctionDef):
             if id(factory) not in done:
                 choices = [x for x in factory.body.body if isinstance(x, cst.FunctionDef) and is_prim_func(x, names)]

@@ -23,7 +23,7 @@ from tl2npu.passes.plain.reused_memory import overwrites
 from tl2npu.results import Diagnostic, KernelResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names
+from tl2npu.source.names import Names, names_of
 from tl2npu.source.tree import calls_in, mentioned, names_in
 
 _GRID = "tilelang.language.sync_grid"
@@ -49,8 +49,7 @@ def take_apart(original: Index, lazy: Lazy, leave: Container[int], crowded: Coll
     ``lazy`` is the file so far, and notes the lines of their kernels. ``leave``: lines of kernels that stay.
     ``crowded``: those with too many transfers.
     """
-    names = Names(original)
-    if not crowded and not any(names.resolve(call.func) == _GRID for call in calls_in(original.module)):
+    if not crowded and not _stops_the_grid(original):
         return
     while True:
         index = original.after(lazy.module) if lazy.module is not original.module else original
@@ -60,6 +59,13 @@ def take_apart(original: Index, lazy: Lazy, leave: Container[int], crowded: Coll
         source, edits = found
         lazy.cut.add(source.line)
         lazy.module = edits.apply(index.module)
+
+
+def _stops_the_grid(index: Index) -> bool:
+    if _GRID.rpartition(".")[2] not in index.code:
+        return False
+    names = names_of(index)
+    return any(names.resolve(call.func) == _GRID for call in calls_in(index.module))
 
 
 def _cuts(

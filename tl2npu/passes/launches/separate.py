@@ -36,7 +36,7 @@ from tl2npu.passes.plain.macros.inline import inline_sites
 from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names
+from tl2npu.source.names import Names, names_of
 from tl2npu.source.tree import mentioned, names_in, nodes_of
 
 _PREFIX = "tilelang.language."
@@ -64,7 +64,7 @@ def split_launches(original: Index, lazy: Lazy, leave: Container[int] = ()) -> N
     whole = separate_choices(original, lazy, leave, lambda node, names: len(_launches(node, names)) > 1)
     while True:
         index = original.after(lazy.module) if lazy.module is not original.module else original
-        program = next((p for p in _programs(index, Names(index)) if id(p.node) not in done), None)
+        program = next((p for p in _programs(index, names_of(index)) if id(p.node) not in done), None)
         if program is None:
             return
         done.add(id(program.node))
@@ -103,7 +103,7 @@ def _launches(node: cst.FunctionDef, names: Names) -> list[cst.With]:
 
 def _split(index: Index, program: Program, source: Eager, lazy: Lazy) -> cst.Module:
     """The file with one prim_func split. Raises :class:`Blocked` where it cannot be."""
-    names = Names(index)
+    names = names_of(index)
     factory, node = program.factory, program.node
     outputs = _check(index, names, program)
     temporaries, shared = _between(names, program)

@@ -19,6 +19,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
 from tl2npu.source.literals import text_of
+from tl2npu.source.signs import COMPARISONS, COMPUTED, sign_of
 from tl2npu.source.tree import calls_in, names_in
 
 _LANGUAGE = "tilelang.language."
@@ -116,14 +117,12 @@ class _Reader:
             return self.number(self.values[node.value])
         if isinstance(node, cst.BinaryOperation):
             left, right = self.number(node.left), self.number(node.right)
-            for kind, apply in _OPERATIONS.items():
-                if isinstance(node.operator, kind):
-                    return apply(left, right)
+            if (sign := sign_of(node.operator)) in ("+", "-", "<<", ">>", "&", "|"):
+                return COMPUTED[sign](left, right)
         if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
             left, right = self.number(node.left), self.number(node.comparisons[0].comparator)
-            for compared, apply in _COMPARISONS.items():
-                if isinstance(node.comparisons[0].operator, compared):
-                    return apply(left, right)
+            if (sign := sign_of(node.comparisons[0].operator)) in COMPARISONS:
+                return COMPUTED[sign](left, right)
         if isinstance(node, cst.Call):
             return self._call(node)
         raise _Unclear
@@ -144,24 +143,6 @@ class _Reader:
         if chosen in ("if_then_else", "Select") and len(node.args) == 3:
             return np.where(*(self.number(arg.value) for arg in node.args))
         raise _Unclear
-
-
-_OPERATIONS: dict[type[cst.BaseBinaryOp], Callable[..., object]] = {
-    cst.Add: lambda a, b: a + b,
-    cst.Subtract: lambda a, b: a - b,
-    cst.LeftShift: lambda a, b: a << b,
-    cst.RightShift: lambda a, b: a >> b,
-    cst.BitAnd: lambda a, b: a & b,
-    cst.BitOr: lambda a, b: a | b,
-}
-_COMPARISONS: dict[type[cst.BaseCompOp], Callable[..., object]] = {
-    cst.NotEqual: lambda a, b: a != b,
-    cst.Equal: lambda a, b: a == b,
-    cst.GreaterThan: lambda a, b: a > b,
-    cst.LessThan: lambda a, b: a < b,
-    cst.GreaterThanEqual: lambda a, b: a >= b,
-    cst.LessThanEqual: lambda a, b: a <= b,
-}
 
 
 def _without_use(job: Job, lets: list[Let], replaced: list[cst.CSTNode]) -> list[cst.CSTNode]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tl2npu.simulator.operators import (  # noqa: F401
-    atomics,
     broadcasts,
     casts,
     copies,

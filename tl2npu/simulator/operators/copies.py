@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tl2npu.dialects import element_types
+from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir.dtypes import bits
 from tl2npu.simulator.machine.access import Index
 from tl2npu.simulator.machine.operand import Operand
@@ -266,3 +267,33 @@ def _transposed(A: Any, src: Operand, dst: Operand) -> None:
         if src.dtype != dst.dtype
         else values.T.reshape(np.shape(target))
     )
+
+
+@semantics("tile.atomic_add", reads="src dst", writes="dst", raw=True)
+def atomic_add(A: Any, dst: Operand, src: Operand, walk: Any = None) -> None:
+    """``T.tile.atomic_add``: a tile of UB or L0C added to global memory, ``dst += src``, of the same element type.
+
+    Extents and ``walk`` are those of a copy; what lies outside of the tensor is left out
+    (tilelang/language/ascend_tile.py:atomic_add, src/op/ascend.cc:AscendAtomicAdd).
+    """
+    for side, name in ((dst, "dst"), (src, "src")):
+        if not hasattr(side, "memory"):
+            raise SimulatorError(f"T.tile.atomic_add: {name} is a number, not a tensor")
+    if dst.memory != "global" or src.memory == "global":
+        raise SimulatorError(
+            f"T.tile.atomic_add adds on-chip memory to global memory, not {src.name} ({src.memory}) to "
+            f"{dst.name} ({dst.memory})"
+        )
+    if src.dtype != dst.dtype:
+        raise SimulatorError(f"T.tile.atomic_add of {src.dtype} to {dst.dtype}: the element types have to be the same")
+    if dst.extents is None and src.extents is not None and len(src.extents) > len(dst.starts):
+        raise SimulatorError(
+            f"T.tile.atomic_add: {src.name} has {len(src.extents)} axes, the index of {dst.name} only {len(dst.starts)}"
+        )
+    check_walk(walk, src, dst)
+    part = overlap(src, dst, clip_below=False)
+    if part.empty:
+        return
+    values = src.view(*part.source, "r")
+    target = dst.view(*part.target, "a")
+    target[...] = A.add(target, values.reshape(target.shape))

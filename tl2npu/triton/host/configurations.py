@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tl2npu.source.signs import COMPUTED, sign_of
+
 _MOST = 64
 """Configurations that are told apart."""
 _STEPS = 20_000
@@ -54,23 +56,12 @@ class _TooLong(Exception):
     pass
 
 
-_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], object]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: lambda one, other: one**other if abs(other) < 64 else UNSEEN,
-    ast.LShift: lambda one, other: one << other if other < 64 else UNSEEN,
-    ast.RShift: operator.rshift,
+_BINARY: Mapping[str, Callable[[Any, Any], object]] = {
+    **{sign: COMPUTED[sign] for sign in ("+", "-", "*", "//", "%", ">>")},
+    "**": lambda one, other: one**other if abs(other) < 64 else UNSEEN,
+    "<<": lambda one, other: one << other if other < 64 else UNSEEN,
 }
-_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], object]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+_MEMBERS: Mapping[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.In: lambda one, other: one in other,
     ast.NotIn: lambda one, other: one not in other,
     ast.Is: operator.is_,
@@ -148,10 +139,11 @@ class _Reader:
                 one, other = self.eval(node.left, env, scope), self.eval(node.right, env, scope)
                 if UNSEEN in (one, other):
                     return next((part for part in (one, other) if isinstance(part, list)), UNSEEN)
-                return _BINARY[type(node.op)](one, other)
+                return _BINARY[sign_of(node.op)](one, other)
             case ast.Compare(ops=[op], comparators=[right]):
                 one, other = self.eval(node.left, env, scope), self.eval(right, env, scope)
-                return UNSEEN if UNSEEN in (one, other) else _COMPARED[type(op)](one, other)
+                compute = _MEMBERS.get(type(op)) or COMPUTED[sign_of(op)]
+                return UNSEEN if UNSEEN in (one, other) else compute(one, other)
             case ast.ListComp() | ast.GeneratorExp():
                 return [self.eval(node.elt, inner, scope) for inner in self.turns(node.generators, env, scope)]
             case ast.Subscript():

@@ -34,17 +34,9 @@ from tl2npu.passes.gpu.elementwise.tree import (
 )
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.substitute import substituted
-from tl2npu.source.signs import sign_of
+from tl2npu.source.signs import COMPARISONS, sign_of
 from tl2npu.source.tree import mentioned, names_in, nodes_of
 
-_COMPARES: dict[type[cst.BaseCompOp], str] = {
-    cst.Equal: "==",
-    cst.NotEqual: "!=",
-    cst.LessThan: "<",
-    cst.LessThanEqual: "<=",
-    cst.GreaterThan: ">",
-    cst.GreaterThanEqual: ">=",
-}
 _ROW, _COLUMN = frozenset("r"), frozenset("c")
 OWN = "own"
 """A number that is written in the type of the tiles beside it."""
@@ -353,8 +345,8 @@ class Reading:
         parts = [self.expression(node.left, env)]
         signs = []
         for item in node.comparisons:
-            sign = _COMPARES.get(type(item.operator))
-            if sign is None:
+            sign = sign_of(item.operator)
+            if sign not in COMPARISONS:
                 return self._leaf(node, env)
             signs.append(sign)
             parts.append(self.expression(item.comparator, env))

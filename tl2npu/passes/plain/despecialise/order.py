@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import itertools
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
@@ -18,6 +17,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.unsupported.names import operator_name
+from tl2npu.source.signs import COMPARISONS, COMPUTED, sign_of
 from tl2npu.source.tree import calls_in, nodes_of, remembered
 
 _GROUP = 128
@@ -30,23 +30,7 @@ _SINGLE = frozenset({"tcgen05_mma_arrive", "mbarrier_arrive_expect_tx"})
 _GROUPS: dict[tuple[str, int], frozenset[int]] = {}
 """Conditions on nothing but the index of a thread, and how many threads there are -> those for which they hold."""
 _NOTHING = cst.Name("None")
-_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.BitXor: operator.xor,
-    ast.BitAnd: operator.and_,
-}
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
+_OPERATORS = frozenset(("+", "-", "*", "//", "%", "^", "&"))
 
 
 class Stuck(Exception):
@@ -360,12 +344,12 @@ class Run:
             written = self._factory_value(node.id)
             if written is not None:
                 return self._evaluate(ast.parse(code(written).strip(), mode="eval").body)
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            return _OPERATORS[type(node.op)](self._evaluate(node.left), self._evaluate(node.right))
-        if isinstance(node, ast.Compare) and all(type(item) in _COMPARISONS for item in node.ops):
+        if isinstance(node, ast.BinOp) and (sign := sign_of(node.op)) in _OPERATORS:
+            return int(COMPUTED[sign](self._evaluate(node.left), self._evaluate(node.right)))
+        if isinstance(node, ast.Compare) and all(sign_of(item) in COMPARISONS for item in node.ops):
             sides = [self._evaluate(side) for side in (node.left, *node.comparators)]
             pairs = zip(node.ops, sides, sides[1:], strict=False)
-            return int(all(_COMPARISONS[type(item)](left, right) for item, left, right in pairs))
+            return int(all(COMPUTED[sign_of(item)](left, right) for item, left, right in pairs))
         if isinstance(node, ast.BoolOp):
             truths = [bool(self._evaluate(value)) for value in node.values]
             return int(all(truths) if isinstance(node.op, ast.And) else any(truths))

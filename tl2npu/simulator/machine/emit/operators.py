@@ -15,7 +15,6 @@ from tl2npu.simulator.ir.stmt import Op, Site
 from tl2npu.simulator.machine.emit import blocks
 from tl2npu.simulator.machine.emit.copies import Copies
 from tl2npu.simulator.machine.emit.state import tuple_code
-from tl2npu.simulator.operators.density import require_dense
 from tl2npu.simulator.operators.registry import REFUSED, Meaning, meaning
 
 _WAITS = {"wait_cross_flag", "wait_flag", "sync_all", "sync_grid"}
@@ -57,7 +56,7 @@ class Operators(Copies):
         if copy is not None:
             (self.put_copy if self.direct else self.put_seen_copy)(copy)
             return
-        require_dense(stmt)
+        _require_dense(stmt)
         constants: dict[str, Any] = {}
         arguments: list[str] = []
         for name, value in stmt.args.items():
@@ -178,3 +177,42 @@ def _bound(found: Meaning, arithmetic: Any, constants: Mapping[str, Any], site: 
             raise SimulatorError(f"T.{found.name}: {error}", site) from error
 
     return run
+
+
+# Regions with gaps, which the vector instructions cannot name.
+#
+# An instruction gets an address and a number of elements. A region such as some columns of all rows is not consecutive
+# memory: the compiler passes its first element and its element count, so the instruction works on other elements.
+
+_STRIDED = {
+    "tile.atomic_add",
+    "tile.datacachecleanandinvalid_experiment",
+    "tile.row_expand_mul",
+    "tile.row_expand_mul_experiment",
+    "tile.row_expand_sub_experiment",
+    "tile.row_expand_div_experiment",
+}
+"""Operators that know the row length of the buffer."""
+
+
+def has_gaps(region: Region) -> bool:
+    """True if the extents, as far as they are constants, show that the region is not consecutive memory."""
+    if region.buffer.strides is not None:
+        return False
+    known = zip(region.extents, region.buffer.shape, strict=True)
+    axes = [(e, s) for e, s in known]
+    outer = next((n for n, (e, _) in enumerate(axes) if not (isinstance(e, int) and e == 1)), len(axes))
+    return any(isinstance(e, int) and isinstance(s, int) and e != s for e, s in axes[outer + 1 :])
+
+
+def _require_dense(stmt: Op) -> None:
+    """Raises SimulatorError for a ``T.tile`` operator on a region with gaps."""
+    if not stmt.name.startswith("tile.") or stmt.name in _STRIDED:
+        return
+    for name, value in stmt.args.items():
+        if isinstance(value, Region) and has_gaps(value):
+            raise SimulatorError(
+                f"T.{stmt.name}: {name} is {value.buffer.name}{list(value.extents)}, a region with gaps in a buffer of "
+                f"shape {list(value.buffer.shape)}; the instruction works on consecutive elements",
+                stmt.site,
+            )
