@@ -474,7 +474,7 @@ class Calls(Expressions):
         assert isinstance(left.expr, Load)
         assert isinstance(right.expr, Load)
         shape = (one.shape[0], other.shape[1])
-        turned = [self._turned(item, node) for item in (left, right)]
+        turned = [self.turned(item, node) for item in (left, right)]
         acc = values.get("acc")
         clear = acc is None or (isinstance(acc, Tile) and isinstance(acc.expr, Const) and acc.expr.value == 0)
         if clear:
@@ -489,15 +489,6 @@ class Calls(Expressions):
         if isinstance(out, DType) and out.name != dtype:
             return state.stored(build.cast(found, out.name), f"{state.hint}_rounded")
         return found
-
-    def _turned(self, tile: Tile, node: ast.AST) -> bool:
-        assert isinstance(tile.expr, Load)
-        index = tile.expr.index
-        if index == (axis(0), axis(1)):
-            return False
-        if index == (axis(1), axis(0)):
-            return True
-        raise self.state.refuse("TL548", f"an operand of `{ast.unparse(node)}` has rows or columns of one element")
 
     # methods ------------------------------------------------------------------------------------------------------
 

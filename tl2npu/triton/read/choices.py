@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tl2npu.kernel.symbolic import Sym, const, opaque
-from tl2npu.tile.expr import Call, Const, Expr, Index, Load
+from tl2npu.tile.expr import Call, Const, Expr, Index, Load, loads
+from tl2npu.triton.read import build
 from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.ranges import Ranges, largest, smallest
 from tl2npu.triton.read.values import Tile, Value
@@ -94,3 +95,14 @@ def truncated(op: str, left: Value, right: Value, ranges: Ranges) -> Tile | None
     if num is None or den is None or not ranges.at_least_zero(den - 1):
         return None
     return Tile((), Index(opaque(TRUNCATED[op], num, den)))
+
+
+def apart(one: Value, other: Value) -> Tile | None:
+    """A tile of the kind that both branches give a name, where they leave it in different memory; None where they do
+    not, or give it integers that conditions may decide."""
+    tiles = [build.tile(value) for value in (one, other)]
+    data = [tile for tile in tiles if tile is not None and any(True for _ in loads(tile.expr))]
+    if one == other or None in tiles or not data or any(len(tile.shape) > 2 for tile in data):
+        return None
+    first, last = data[0], data[-1]
+    return first if (first.shape, first.dtype) == (last.shape, last.dtype) else None

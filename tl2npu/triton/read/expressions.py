@@ -11,7 +11,7 @@ from typing import Any
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.source.triton_imports import triton_name
-from tl2npu.tile.expr import Index, integers, loads
+from tl2npu.tile.expr import Index, Load, axis, integers, loads
 from tl2npu.triton.read import build
 from tl2npu.triton.read.choices import scalar, truncated
 from tl2npu.triton.read.gathers import place_of
@@ -77,6 +77,16 @@ _PYTHON = frozenset({"float", "int", "range", "min", "max", "abs", "bool", "isin
 
 class Expressions:
     """Evaluates expressions; calls of Triton and of device functions are left to subclasses."""
+
+    def turned(self, tile: Tile, node: ast.AST) -> bool:
+        """Whether an operand of a product lies transposed in memory."""
+        assert isinstance(tile.expr, Load)
+        index = tile.expr.index
+        if index == (axis(0), axis(1)):
+            return False
+        if index == (axis(1), axis(0)):
+            return True
+        raise self.state.refuse("TL548", f"an operand of `{ast.unparse(node)}` has rows or columns of one element")
 
     def __init__(self, state: State) -> None:
         self.state = state

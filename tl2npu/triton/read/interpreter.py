@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 
 from tl2npu.kernel.symbolic import Div as Quotient
 from tl2npu.kernel.symbolic import Mod, Opaque, Sym, Var, const, var
@@ -15,10 +14,10 @@ from tl2npu.tile.spread import Spread
 from tl2npu.triton.read import build
 from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.calls import Calls
-from tl2npu.triton.read.choices import decided
+from tl2npu.triton.read.choices import apart, decided
 from tl2npu.triton.read.expressions import BINARY
 from tl2npu.triton.read.moves import difference, marked, shifted
-from tl2npu.triton.read.names import COUNTED, assigned, exposed, read_after, spine
+from tl2npu.triton.read.names import COUNTED, assigned, exposed, placed, read_after, spine
 from tl2npu.triton.read.ranges import cdiv, largest
 from tl2npu.triton.read.shares import Share, share_of
 from tl2npu.triton.read.spec import Again, Source
@@ -242,8 +241,7 @@ class Interpreter(Calls):
                 state.pin(name, found)
         pinned = set(state.frame.pinned)
         for again in (False, True):
-            saved, before = state.snapshot(), dict(state.frame.env)
-            lets = set(state.ranges.lets)
+            saved, before, lets = state.snapshot(), dict(state.frame.env), set(state.ranges.lets)
             ends: list[dict[str, Value]] = []
             bodies = []
             for part in (stmt.body, stmt.orelse):
@@ -256,11 +254,11 @@ class Interpreter(Calls):
                     if isinstance(state.frame.env.get(name), Tile) and name in state.frame.own:
                         state.frame.pinned.add(name)
             state.line = stmt.lineno
-            apart = {name: tiles for name in sorted(live) if (tiles := _apart(ends[0].get(name), ends[1].get(name)))}
-            if again or switch or not apart:
+            split = {name: tiles for name in sorted(live) if (tiles := apart(ends[0].get(name), ends[1].get(name)))}
+            if again or switch or not split:
                 break
             state.restore(saved)
-            for name, like in apart.items():  # a tile of its own, to which either branch writes
+            for name, like in split.items():  # a tile of its own, to which either branch writes
                 first = build.tile(before.get(name)) or Tile((), Const(0, like.dtype))
                 state.pin(name, build.broadcast(build.cast(first, like.dtype), like.shape))
         state.frame.pinned = pinned
@@ -413,7 +411,7 @@ class Interpreter(Calls):
             if isinstance(frame.env.get(item), Tile):
                 tile = frame.env[item]
                 assert isinstance(tile, Tile)
-                if tile.integer is not None or any(counter in part.names for part in _integers(tile)):
+                if tile.integer is not None or any(counter in part.names for part in integers(tile.expr)):
                     frame.env[item] = Unusable("is set in a loop")
             elif not isinstance(frame.env.get(item), (int, float, str)):
                 frame.env[item] = Unusable("is set in a loop")
@@ -475,7 +473,7 @@ class Interpreter(Calls):
         state, function = self.state, called.node
         source = called.source if isinstance(called.source, Source) else None
         if source is not None:
-            function = _at(function, node.lineno)
+            function = placed(function, node.lineno)
         if len(state.frames) > _DEPTH:
             raise state.refuse("TL544", f"`{function.name}` calls itself")
         arguments = function.args
@@ -519,27 +517,3 @@ class Interpreter(Calls):
             return self.eval(node)
         finally:
             self.state.frames.pop()
-
-
-def _apart(one: Value, other: Value) -> Tile | None:
-    """A tile of the kind that both branches give a name, where they leave it in different memory; None where they do
-    not, or give it integers that conditions may decide."""
-    tiles = [build.tile(value) for value in (one, other)]
-    data = [tile for tile in tiles if tile is not None and any(True for _ in loads(tile.expr))]
-    if one == other or None in tiles or not data or any(len(tile.shape) > 2 for tile in data):
-        return None
-    first, last = data[0], data[-1]
-    return first if (first.shape, first.dtype) == (last.shape, last.dtype) else None
-
-
-def _integers(tile: Tile) -> list[Sym]:
-    return list(integers(tile.expr))
-
-
-def _at(function: ast.FunctionDef, line: int) -> ast.FunctionDef:
-    """A function of another file as if all of it stood in the line of the call, at a place of its own for each node."""
-    made = deepcopy(function)
-    for number, node in enumerate(ast.walk(made)):
-        if isinstance(node, (ast.expr, ast.stmt, ast.arg, ast.keyword)):
-            node.lineno, node.col_offset = line, -1 - number
-    return made
