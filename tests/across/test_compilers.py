@@ -38,6 +38,16 @@ def named(func=None, **options):
     return tilelang.jit(func, **options)
 
 
+def without(*args, **kwargs):
+    return lambda function: function
+
+
+def either(*args, **kwargs):
+    if HAVE:
+        return tilelang.jit(*args, **kwargs)
+    return without(*args, **kwargs)
+
+
 def logged(*args, **kwargs):
     print("compiling")
     return tilelang.jit(*args, **kwargs)
@@ -69,7 +79,7 @@ def factory(M=64, block=32):
     return main
 """
 CALL = Call("factory", {"M": 64})
-MEANT = ["whole(out_idx=[1])", "guarded(out_idx=[1])", "named(out_idx=[-1])", "logged(out_idx=[1])"]
+MEANT = [f"{name}(out_idx=[1])" for name in ("whole", "guarded", "logged", "either")] + ["named(out_idx=[-1])"]
 
 
 @pytest.mark.parametrize("decorator", [*MEANT, "last", "last()", "last(verbose=True)"])

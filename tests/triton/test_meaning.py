@@ -41,6 +41,20 @@ MEANT = {
         LOAD + "c = x > 0\nfor k in range(3):\n    x = tl.where(c, x * -2.0, x + 1.0)" + STORE,
         NORMAL,
     ),
+    "value_by_branch": (
+        "x = tl.load(x_ptr + i, mask=i < n, other=0.0)\nif pid == 1:\n    a = 2.0\n    b = x\nelse:\n"
+        "    a = tl.sum(x, axis=0)\n    if pid > 1:\n        a = -1.0\n    b = x * 3.0\nx = b + a" + STORE,
+        NORMAL,
+    ),
+    "integer_by_branch": (
+        LOAD + "if pid == s:\n    q = pid * 3 // 2\nelse:\n    q = 7 - pid\nif q > 5:\n    q = 1\nx = x + q" + STORE,
+        f"{NORMAL}, 1",
+    ),
+    "data_in_one_branch": (
+        "x = tl.load(x_ptr + i, mask=i < n, other=0.0)\nq = pid + 5\nif pid == 1:\n"
+        "    q = tl.sum((x > 0).to(tl.int32), axis=0)\nx = x + q" + STORE,
+        NORMAL,
+    ),
     "name_in_branch": (LOAD + "b = x\nif pid == 1:\n    x = x * 2.0\nx += b" + STORE, NORMAL),
     "sum_before": (
         "x = tl.load(x_ptr + i, mask=i < n, other=0.0)\ns = tl.sum(x, axis=0)\nt = s\n"

@@ -396,3 +396,9 @@ def test_one_name_for_two_loaded_numbers() -> None:
     done = to_tilelang(text.replace("y_ptr, n", "y_ptr, w_ptr, n"))
     assert [kernel.refused for kernel in done.kernels] == [None]
     assert done.text.count("T.copy(w_ptr[") == 2
+
+
+def test_products_as_triton_2_0_wrote_them() -> None:
+    old = MATMUL.replace("tl.dot(a, b)", "tl.dot(a, tl.trans(b), trans_b=True)")
+    new = MATMUL.replace("tl.dot(a, b)", "tl.dot(a, tl.trans(tl.trans(b)))")
+    assert to_tilelang(old).text == to_tilelang(new).text

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from textwrap import dedent, indent
+
 import pytest
 
 from tests.triton.test_translation import HEAD, refusals, vector
@@ -89,3 +92,22 @@ def test_check_names_both() -> None:
     for text in (wrapped("k = triton.jit(k)"), wrapped("k = mine(k)")):
         result = check_triton(migrate_triton(text, "k.py", Options(kernels=("none",))), Options())
         assert "TL501" in {item.code for item in result.diagnostics}
+
+
+def test_what_only_wraps_the_launch() -> None:
+    launch = "k[(triton.cdiv(n, 128),)](x, y, n, BLOCK=128)"
+    text = DECORATED.replace(launch, f"torch.library.wrap_triton(k){launch.removeprefix('k')}")
+    assert to_tilelang(text).text == to_tilelang(DECORATED).text
+
+
+def test_kernels_of_a_condition() -> None:
+    """Kernel, host code and imports stay where they are; nothing of Triton is left."""
+    imports = "import triton\nimport triton.language as tl\n"
+    tried = f"try:\n{indent(imports, ' ' * 4)}    HAS = True\nexcept ImportError:\n    HAS = False\n"
+    body = indent(DECORATED.removeprefix(HEAD), "    ")
+    text = to_tilelang(f"import torch\n{tried}\nif HAS:\n{body}").text
+    ast.parse(text)
+    assert "triton" not in text
+    assert "try:\n    import tilelang\n    import tilelang.language as T\n    HAS = True\n" in text
+    inner = dedent(text.partition("if HAS:\n")[2])
+    assert inner.split() == to_tilelang(DECORATED).text.partition("as T\n")[2].split()

@@ -24,7 +24,7 @@ from tl2npu.across.symbols import (
     Symbols,
     link_of,
 )
-from tl2npu.kernel.expressions import unparenthesised
+from tl2npu.kernel.expressions import unparenthesised, where_installed
 from tl2npu.source.bound import is_tilelang
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -277,7 +277,7 @@ class Imports:
         for statement in index.statements:
             if type(statement) is not cst.Assign or len(statement.targets) != 1:
                 continue
-            call, target = _called(statement.value), statement.targets[0].target
+            call, target = where_installed(statement.value), statement.targets[0].target
             if type(call) is not cst.Call or type(call.func) is not cst.Name:
                 continue
             name = call.func.value
@@ -341,13 +341,6 @@ class Imports:
 def _is_language(found: Definition | None) -> bool:
     """True for TileLang and everything in it."""
     return isinstance(found, External) and is_tilelang(found.dotted)
-
-
-def _called(value: cst.BaseExpression) -> cst.BaseExpression:
-    """The value, or that of ``value if condition else None``: None is never called."""
-    if type(value) is cst.IfExp and type(value.orelse) is cst.Name and value.orelse.value == "None":
-        return value.body
-    return value
 
 
 def _root(node: cst.BaseExpression) -> cst.BaseExpression:

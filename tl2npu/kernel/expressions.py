@@ -68,6 +68,13 @@ def unparenthesised(node: cst.BaseExpression) -> str:
     return code(without_parentheses(node))
 
 
+def where_installed(value: cst.BaseExpression) -> cst.BaseExpression:
+    """The value, or that of ``value if condition else None``: None is never called, nor the type of an element."""
+    if type(value) is cst.IfExp and type(value.orelse) is cst.Name and value.orelse.value == "None":
+        return value.body
+    return value
+
+
 class Evaluator:
     """Turns expressions into :class:`Sym`, operands and scalars. One per file."""
 
@@ -117,6 +124,7 @@ class Evaluator:
 
     def dtype(self, node: cst.BaseExpression, env: Env) -> str:
         """An element type by its one name (``float32`` for ``"float"``) if it is known, else the source."""
+        node = where_installed(node)
         value = self.static(node, env)
         if isinstance(value, str):
             return plain(value)

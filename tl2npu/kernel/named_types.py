@@ -9,7 +9,7 @@ import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.element_types import plain
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import code, where_installed
 from tl2npu.kernel.model import Kernel, Op
 from tl2npu.kernel.numbers import is_float
 from tl2npu.source.tree import nodes_of, remembered
@@ -81,7 +81,7 @@ def named_floats(module: cst.Module) -> frozenset[str]:
 def _by_name(module: cst.Module) -> dict[str, list[_Value]]:
     given: dict[str, list[_Value]] = {}
     for owner, name, value, giver in _given(module):
-        given.setdefault(name, []).append((owner, value, giver))
+        given.setdefault(name, []).append((owner, where_installed(value), giver))
     return given
 
 

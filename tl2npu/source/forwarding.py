@@ -14,11 +14,13 @@ _PLAIN = (cst.If, cst.Try, cst.Return, cst.Raise, cst.Import, cst.ImportFrom, cs
 def callee_of(function: cst.FunctionDef) -> tuple[cst.BaseExpression, bool] | None:
     """What the function calls with its own arguments, each as it was given, and whether that is all it ever does.
 
-    None for other functions: those that do more, or that hand on to several others.
+    None for other functions: those that do more, or that hand on to several others; one of their own does not count.
     """
     if function.decorators or function.asynchronous is not None:
         return None
     calls = [call for value in returns_of(function) if (call := _forwarding(function, value)) is not None]
+    if len(calls) > 1:  # `return tilelang.jit(*args)` where it is installed, else `return no_op(*args)`
+        calls = [call for call in calls if isinstance(call.func, cst.Attribute)]
     body = _statements(function.body)
     own = {param.name.value for param in nodes_of(function.params, cst.Param)}
     changes = any(isinstance(node, cst.Expr) and mentioned(node) & own for node in body)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+import textwrap
 import tokenize
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,7 +41,7 @@ from tl2npu.triton.host.rewrite import (
 )
 from tl2npu.triton.host.source import TritonFile, parse
 from tl2npu.triton.host.variants import LIMIT, Choice, Tree, asked_behind, leaves, stable
-from tl2npu.triton.host.wrapped import unused_helpers, unused_names
+from tl2npu.triton.host.wrapped import of_module, unused_helpers, unused_names
 from tl2npu.triton.read.kernel import read
 from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.refused import Refused, Undecided
@@ -169,7 +170,7 @@ class _Translation:
         sites = [site for site in self.file.launches if site.kernel == name]
         if not sites:
             raise Refused("TL510", node.lineno, f"nothing in the file launches `{name}`")
-        if node.col_offset:
+        if not any(node is stmt for stmt in of_module(self.file.tree.body)):
             raise Refused("TL543", node.lineno, f"`{name}` is defined inside of another function")
         if name in self.file.twice:
             raise Refused("TL543", node.lineno, f"`{name}` is defined more than once")
@@ -202,7 +203,8 @@ class _Translation:
         edits += without(self.text, [Unneeded(stmt, last=False) for stmt in self.file.made.get(name, ())])
         first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
         factories = [self.named(text, name, kernel) for text, kernel in texts.items()]
-        edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), "\n\n\n".join(factories)))
+        text = textwrap.indent("\n\n\n".join(factories), " " * node.col_offset)
+        edits.append(Splice((first, 0), (node.end_lineno or first, _width(self.text, node)), text))
         notes = self.notes(name, node, tuned, launches)
         if unneeded:
             count = "this statement is" if len(unneeded) == 1 else f"this and {len(unneeded) - 1} more statements are"

@@ -22,6 +22,7 @@ from tl2npu.suppress import Suppressions
 from tl2npu.triton.a5.reader import is_ascend
 from tl2npu.triton.check import launches, masks
 from tl2npu.triton.host.source import TritonFile, parse
+from tl2npu.triton.host.wrapped import of_module
 from tl2npu.triton.migrate import Outcome, Translated, diagnostic, to_tilelang
 
 
@@ -258,7 +259,7 @@ class _Homes:
     def __init__(self, translated: Translated) -> None:
         self.lines = {kernel.name: kernel.line for kernel in translated.kernels}
         self._functions = []
-        for node in ast.parse(translated.text).body:
+        for node in of_module(ast.parse(translated.text).body):
             if isinstance(node, ast.FunctionDef):
                 first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
                 self._functions.append((first, node.end_lineno or first, node.name))

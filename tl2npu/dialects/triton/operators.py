@@ -33,7 +33,9 @@ REDUCTIONS: Mapping[str, str] = MappingProxyType({"sum": "sum", "max": "max", "m
 """Reductions of one axis: name -> kind of the tile IR."""
 
 HINTS = frozenset({"multiple_of", "max_contiguous", "max_constancy", "assume", "debug_barrier", "static_assert"})
-HINTS_WITHOUT_VALUE = frozenset({"assume", "debug_barrier", "static_assert", "static_print", "device_print"})
+HINTS_WITHOUT_VALUE = frozenset(
+    {"assume", "debug_barrier", "static_assert", "device_assert", "static_print", "device_print"}
+)
 """Names that change no value; the first argument, if any, is the value."""
 
 DTYPES: Mapping[str, str] = MappingProxyType(

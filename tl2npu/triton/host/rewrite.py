@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import textwrap
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -17,6 +18,7 @@ from tl2npu.triton.host.binding import Binding
 from tl2npu.triton.host.held import Unneeded
 from tl2npu.triton.host.torch_names import is_float
 from tl2npu.triton.host.values import Int, Unknown
+from tl2npu.triton.host.wrapped import of_module
 from tl2npu.triton.refused import Refused
 
 
@@ -321,25 +323,33 @@ def with_imports(text: str, alias: str, device: Set[str] = frozenset()) -> str:
     tree = ast.parse(text)
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     out: list[Splice] = []
-    first: int | None = None
-    for node in tree.body:
+    first: ast.stmt | None = None
+    stmts = tree.body if any(map(_triton_names, tree.body)) else list(of_module(tree.body))
+    blocks = (getattr(node, field, None) or [None] for node in stmts for field in ("body", "orelse", "finalbody"))
+    alone = [block[-1] for block in blocks if all(item and _triton_names(item) for item in block)]
+    for node in stmts:
+        margin = " " * node.col_offset
         bound = _triton_names(node)
         if bound is None and isinstance(node, ast.ImportFrom):
             kept = [item for item in node.names if (item.asname or item.name) not in device - used]
             if len(kept) < len(node.names):
-                rest = ast.unparse(ast.ImportFrom(node.module, kept, node.level)) + "\n" if kept else ""
+                rest = f"{margin}{ast.unparse(ast.ImportFrom(node.module, kept, node.level))}\n" if kept else ""
                 out.append(Splice((node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0), rest))
         if bound is None:
             continue
-        first = node.lineno if first is None else first
+        first = node if first is None else first
         if not bound & used:
-            out.append(Splice((node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0), ""))
+            left = f"{margin}pass\n" if node in alone and node is not first else ""
+            out.append(Splice((node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0), left))
     new = f"import tilelang\nimport tilelang.language as {alias}\n"
     imported = {name.asname or name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
     if (BYTES in text or 'torch.device("npu")' in text) and "torch" not in imported:
         new = f"import torch\n{new}"
-    top = (first or 1, 0)
-    return re.sub(r"\n{4,}", "\n\n\n", spliced(text, [*out, Splice(top, top, new)]) if first else new + text)
+    if first is None:
+        return re.sub(r"\n{4,}", "\n\n\n", new + text)
+    top = (first.lineno, 0)
+    new = textwrap.indent(new, " " * first.col_offset)
+    return re.sub(r"\n{4,}", "\n\n\n", spliced(text, [*out, Splice(top, top, new)]))
 
 
 def _triton_names(node: ast.stmt) -> set[str] | None:

@@ -22,7 +22,15 @@ from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import launches_by_name
 from tl2npu.triton.host.torch_names import annotated
 from tl2npu.triton.host.whiles import with_counted_loops
-from tl2npu.triton.host.wrapped import as_decorators, is_jit, names_by_version, own_names, plain_decorators, unread
+from tl2npu.triton.host.wrapped import (
+    as_decorators,
+    is_jit,
+    names_by_version,
+    own_names,
+    plain_decorators,
+    unread,
+    without_wrappers,
+)
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Value
 
@@ -169,6 +177,7 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     aliases = dict(_aliases(tree))
     values = dict(_set_once(tree))
     aliases = {**dict(own_names(values, aliases)), **dict(names_by_version(tree, aliases)), **aliases}
+    without_wrappers(tree, aliases)
     made = as_decorators(tree, aliases)
     plain_decorators(tree, aliases)
     jitted = {
@@ -343,9 +352,7 @@ def _host(
     return host
 
 
-def ranks(
-    function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef]
-) -> tuple[dict[str, int], dict[str, int]]:
+def ranks(function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef]) -> tuple[dict[str, int], dict[str, int]]:
     """What the uses of a name show of its rank: exactly, where its shape is unpacked, and by the axes asked for.
 
     The stride of the first axis alone shows nothing: it is asked for the rows of a matrix. Where a launch passes
@@ -413,14 +420,10 @@ def _spread(
     optional = {arg.arg for arg in args.args[len(args.args) - len(args.defaults) :]}
     tuned = bool(kernel.decorator_list[1:])  # `triton.autotune` and `triton.heuristics` give constants
     free = [
-        arg.arg
-        for arg in args.args
-        if arg.arg not in given | optional and not (tuned and annotated(arg, "constexpr"))
+        arg.arg for arg in args.args if arg.arg not in given | optional and not (tuned and annotated(arg, "constexpr"))
     ]
     rest = len(free) - (len(call.args) - len(starred)) - sum(known.get(name, 0) for name in owners)
     unknown = [name for name in owners if name not in known]
     if unknown and rest > 0 and rest % len(unknown) == 0:
         rank = rest // len(unknown)
         yield from ((name, rank) for name in unknown if rank >= least.get(name, 0))
-
-

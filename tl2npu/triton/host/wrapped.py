@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from tl2npu.source.triton_imports import triton_name
 
 _JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
+_WRAPPERS = ("torch.library.wrap_triton", "torch._library.triton.wrap_triton", "torch._library.capture_triton")
 _OF_KERNELS = frozenset(f"triton.language.{name}" for name in ("program_id", "load", "store", "num_programs"))
 
 
@@ -34,6 +35,23 @@ def is_jit(node: ast.expr, aliases: Mapping[str, str]) -> bool:
 
 def _is_partial(node: ast.Call, aliases: Mapping[str, str]) -> bool:
     return bool(node.args) and meaning(node.func, aliases).rpartition(".")[2] == "partial"
+
+
+def of_module(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that a module runs itself, those in the arms of its ``if`` and ``try`` too."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, (ast.If, ast.Try)):
+            handlers = [inner for handler in getattr(stmt, "handlers", ()) for inner in handler.body]
+            yield from of_module([*stmt.body, *handlers, *stmt.orelse, *getattr(stmt, "finalbody", ())])
+
+
+def without_wrappers(tree: ast.Module, aliases: Mapping[str, str]) -> None:
+    """``torch.library.wrap_triton(kernel)[grid]`` as ``kernel[grid]``, which launches the same. Changes the tree."""
+    for node in ast.walk(tree):
+        of = node.value if isinstance(node, ast.Subscript) else None
+        if isinstance(node, ast.Subscript) and isinstance(of, ast.Call) and meaning(of.func, aliases) in _WRAPPERS:
+            node.value = of.args[0] if len(of.args) == 1 and not of.keywords else of
 
 
 def own_names(values: Mapping[str, ast.expr], aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -451,8 +451,16 @@ class Calls(Expressions):
         return Tile(rest, Load(name_of, tuple(axis(place) for place in range(len(rest))), tile.dtype))
 
     def tl_dot(self, node: ast.Call) -> Value:
-        values = self.bound(node, "input other acc input_precision allow_tf32 max_num_imprecise_acc out_dtype")
-        return self.product(values, node)
+        return self.product(self.operands(node), node)
+
+    def operands(self, node: ast.Call) -> dict[str, Value]:
+        """The arguments of ``tl.dot``, matrices as they are multiplied."""
+        names = "input other acc input_precision allow_tf32 max_num_imprecise_acc out_dtype"
+        values = self.bound(node, f"{names} trans_a trans_b")
+        for name, turned in (("input", "trans_a"), ("other", "trans_b")):  # of Triton 2.0
+            if values.pop(turned, False) is True:
+                values[name] = build.transposed(self.tile_of(values[name], node))
+        return values
 
     def product(self, values: dict[str, Value], node: ast.Call) -> Value:
         """``tl.dot``: both operands in tiles, the sum in a tile of its own or on top of ``acc``."""

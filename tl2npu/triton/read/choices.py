@@ -5,7 +5,7 @@ So bounds of loops, starts of addresses and divisions may come from them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tl2npu.kernel.symbolic import Sym, const, opaque
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load
@@ -22,6 +22,20 @@ def scalar(value: Value) -> Sym | None:
     if isinstance(value, bool | int):
         return const(int(value))
     return integer(value.expr) if isinstance(value, Tile) and not value.shape else None
+
+
+def decided(test: Expr, yes: Value, no: Value, lets: Mapping[str, Sym]) -> Sym | None:
+    """The integer that a name has behind an ``if``; ``lets``: what the names that its branches give stand for."""
+    one, other = (_written_out(scalar(value), lets) for value in (yes, no))
+    if one is None or other is None:
+        return None
+    return integer(Call("select", (test, Index(one), Index(other)), "int32"))
+
+
+def _written_out(value: Sym | None, lets: Mapping[str, Sym]) -> Sym | None:
+    while value is not None and value.names & lets.keys():
+        value = value.substitute(lets)
+    return value
 
 
 def integer(expr: Expr, element: Callable[[Load], Sym | None] = lambda load: None) -> Sym | None:
@@ -59,6 +73,12 @@ def _indicator(test: Expr) -> Sym | None:
         return smallest(const(1), largest(const(0), more))
     if isinstance(test, Const):
         return const(int(bool(test.value)))
+    if isinstance(test, Call) and test.op in ("eq", "ne"):
+        one, other = map(integer, test.args)
+        if one is None or other is None:
+            return None
+        apart = smallest(const(1), largest(one - other, other - one))
+        return apart if test.op == "ne" else const(1) - apart
     parts = [_indicator(arg) for arg in test.args] if isinstance(test, Call) and test.op in ("and", "or", "not") else []
     known = [part for part in parts if part is not None]
     if not parts or len(known) < len(parts) or not isinstance(test, Call):

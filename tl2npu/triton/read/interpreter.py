@@ -15,6 +15,7 @@ from tl2npu.tile.spread import Spread
 from tl2npu.triton.read import build
 from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.calls import Calls
+from tl2npu.triton.read.choices import decided
 from tl2npu.triton.read.expressions import BINARY
 from tl2npu.triton.read.moves import difference, marked, shifted
 from tl2npu.triton.read.names import COUNTED, assigned, exposed, read_after, spine
@@ -166,6 +167,13 @@ class Interpreter(Calls):
 
     def set(self, name: str, value: Value) -> None:
         """Give a name a value; integers that are no sums and products get a name in the kernel, too."""
+        frame = self.state.frame
+        like = frame.env.get(name) if name in frame.pinned else None
+        plain = build.tile(value)
+        single = plain is not None and isinstance(plain.expr, Const | Index) and not plain.shape
+        if single and name in frame.own and isinstance(like, Tile) and any(True for _ in loads(like.expr)):
+            assert plain is not None
+            value = build.broadcast(build.cast(plain, like.dtype), like.shape)
         number = integer(value) if isinstance(value, Tile) else None
         if number is not None:
             value = Tile((), Index(self.named_integer(name, number)))
@@ -197,9 +205,7 @@ class Interpreter(Calls):
             function = self.eval(stmt.value.func)
             if isinstance(function, Name) and function.path == "triton.language.dot" and old.dtype == "float32":
                 state.direct = stmt.value
-                values = self.bound(
-                    stmt.value, "input other acc input_precision allow_tf32 max_num_imprecise_acc out_dtype"
-                )
+                values = self.operands(stmt.value)
                 plain = values.get("acc") is None and values.get("out_dtype") in (None, DType("float32"))
                 state.direct = stmt.value if plain else None
                 if plain:
@@ -233,29 +239,43 @@ class Interpreter(Calls):
             found = build.tile(before.get(name))
             if found is not None and (found.integer is None or build.is_float(found.dtype)):
                 state.pin(name, found)
-        before = dict(state.frame.env)
         pinned = set(state.frame.pinned)
-        ends: list[dict[str, Value]] = []
-        bodies = []
-        for part in (stmt.body, stmt.orelse):
-            state.frame.env = dict(before)
-            with self.inner() as body:
-                self.run(part)
-            bodies.append(tuple(body))
-            ends.append(state.frame.env)
-            for name in both:
-                if isinstance(state.frame.env.get(name), Tile) and name in state.frame.own:
-                    state.frame.pinned.add(name)
+        for again in (False, True):
+            saved, before = state.snapshot(), dict(state.frame.env)
+            lets = set(state.ranges.lets)
+            ends: list[dict[str, Value]] = []
+            bodies = []
+            for part in (stmt.body, stmt.orelse):
+                state.frame.env = dict(before)
+                with self.inner() as body:
+                    self.run(part)
+                bodies.append(tuple(body))
+                ends.append(state.frame.env)
+                for name in both:
+                    if isinstance(state.frame.env.get(name), Tile) and name in state.frame.own:
+                        state.frame.pinned.add(name)
+            state.line = stmt.lineno
+            apart = {name: tiles for name in sorted(live) if (tiles := _apart(ends[0].get(name), ends[1].get(name)))}
+            if again or not apart:
+                break
+            state.restore(saved)
+            for name, like in apart.items():  # a tile of its own, to which either branch writes
+                first = build.tile(before.get(name)) or Tile((), Const(0, like.dtype))
+                state.pin(name, build.broadcast(build.cast(first, like.dtype), like.shape))
         state.frame.pinned = pinned
-        state.line = stmt.lineno
         state.emit(If(condition.expr, bodies[0], bodies[1], state.origin))
         merged = dict(before)
+        inside = {name: value for name, value in state.ranges.lets.items() if name not in lets}
         for name in names:
             one, other = ends[0].get(name), ends[1].get(name)
             if name in ends[0] and name in ends[1] and one == other:
                 merged[name] = one
             else:
+                number = decided(condition.expr, one, other, inside)
+                known = number is not None and not number.names & (state.ranges.unknown | inside.keys())
                 merged[name] = Unusable("depends on the branch that is taken")
+                if known and number is not None and name in live:
+                    merged[name] = Tile((), Index(self.named_integer(name, number)))
         state.frame.env = merged
 
     # loops --------------------------------------------------------------------------------------------------------
@@ -498,6 +518,17 @@ class Interpreter(Calls):
             return self.eval(node)
         finally:
             self.state.frames.pop()
+
+
+def _apart(one: Value, other: Value) -> Tile | None:
+    """A tile of the kind that both branches give a name, where they leave it in different memory; None where they do
+    not, or give it integers that conditions may decide."""
+    tiles = [build.tile(value) for value in (one, other)]
+    data = [tile for tile in tiles if tile is not None and any(True for _ in loads(tile.expr))]
+    if one == other or None in tiles or not data or any(len(tile.shape) > 2 for tile in data):
+        return None
+    first, last = data[0], data[-1]
+    return first if (first.shape, first.dtype) == (last.shape, last.dtype) else None
 
 
 def _integers(tile: Tile) -> list[Sym]:
