@@ -230,6 +230,7 @@ class Interpreter(Calls):
         if not isinstance(value, Tile) or value.shape:
             raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}` on a tile")
         condition = self.plain_condition(value, stmt.test)
+        switch = value.dtype != "bool"  # a flag of the host: a kernel for each way is better than both in one
         names = assigned(stmt.body) | assigned(stmt.orelse)
         there = any(item is stmt for item in ast.walk(self.scope))
         live = {name for name in names if not there or read_after(self.scope, stmt, name)}
@@ -256,7 +257,7 @@ class Interpreter(Calls):
                         state.frame.pinned.add(name)
             state.line = stmt.lineno
             apart = {name: tiles for name in sorted(live) if (tiles := _apart(ends[0].get(name), ends[1].get(name)))}
-            if again or not apart:
+            if again or switch or not apart:
                 break
             state.restore(saved)
             for name, like in apart.items():  # a tile of its own, to which either branch writes
@@ -274,7 +275,7 @@ class Interpreter(Calls):
                 number = decided(condition.expr, one, other, inside)
                 known = number is not None and not number.names & (state.ranges.unknown | inside.keys())
                 merged[name] = Unusable("depends on the branch that is taken")
-                if known and number is not None and name in live:
+                if known and number is not None and name in live and not switch:
                     merged[name] = Tile((), Index(self.named_integer(name, number)))
         state.frame.env = merged
 
