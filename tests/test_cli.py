@@ -256,6 +256,17 @@ def test_usage_errors(arguments: list[str], message: str) -> None:
     assert message in done.stderr
 
 
+def test_options_behind_a_script_are_its_own_and_an_error_is_no_rule() -> None:
+    Path("s.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    done = call("run", "s.py", "--hazards=fatal", "--mine")
+    assert (done.exit_code, done.stdout) == (0, "['--hazards=fatal', '--mine']\n")
+    assert "note: --hazards stands behind the script" in done.stderr
+    assert "--mine" not in done.stderr
+    done = call("rule", "507015")
+    assert done.exit_code == 2
+    assert "`tl2npu rule --error 507015` says what is known" in done.stderr
+
+
 def test_a_broken_configuration_is_a_usage_error() -> None:
     file()
     Path("pyproject.toml").write_text("[tool.tl2npu]\nthread = 1\n")
@@ -310,7 +321,7 @@ def gemm_gelu(M, N, K, block_M, block_N, block_K):
     return main
 
 
-kernel = gemm_gelu(1024, 1024, 1024, 128, 128, 32)
+kernel = gemm_gelu(1024, 1024, 1024, 256, 128, 32)
 """
 
 
@@ -350,16 +361,16 @@ def test_one_kernel_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert verdicts("written.py", "--unsafe") == ("migrated", [], 0, [], 0)
     assert " unchanged (already in Developer mode)" in call("migrate", "--check", "--unsafe", "new.py").stdout
     assert verdicts("big.py", "--unsafe") == ("migrated", [], 0, [], 0)
-    file("fits.py", GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)"))
+    file("fits.py", GEMM_GELU.replace("256, 128, 32)", "64, 128, 32)"))
     assert verdicts("fits.py") == ("migrated", [], 0, [], 0)
-    file("small.py", GEMM_GELU.replace("block_K):\n", "block_K=32):\n").replace("128, 128, 32)", "256, 128)"))
+    file("small.py", GEMM_GELU.replace("block_K):\n", "block_K=32):\n").replace("256, 128, 32)", "256, 128)"))
     assert verdicts("small.py") == ("migrated with errors", ["TL801"], 1, ["TL801"], 1)
     file("t.py", TRITON)
     assert verdicts("t.py") == ("migrated with errors", ["TL801"], 1, ["TL801"], 1)
     assert "  t.py:7:1 error TL801 " in call("migrate", "--check", "t.py", "-q").stdout
     assert verdicts("t.py", "--unsafe") == ("migrated", [], 0, [], 0)
     extra = "from tilelang.intrinsics import make_mma_swizzle_layout\nfrom tilelang.tools import cuda\n"
-    file("host.py", extra + GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)") + "print(cuda)\n")
+    file("host.py", extra + GEMM_GELU.replace("256, 128, 32)", "64, 128, 32)") + "print(cuda)\n")
     word, errors, code, wrong, checked = verdicts("host.py")
     assert (word, errors, code, checked) == ("migrated with errors", wrong, 1, 1)
     assert "TL734" in errors
@@ -386,7 +397,7 @@ def test_quiet_prints_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (checked.exit_code, checked.stdout.count(" error TL801 ")) == (1, 1)
     assert call("migrate", "--diff", "refused.py", "-q").stdout == ""
     assert " error TL" in call("migrate", "--diff", "refused.py", "-q").stderr
-    file("fits.py", GEMM_GELU.replace("128, 128, 32)", "64, 128, 32)"))
+    file("fits.py", GEMM_GELU.replace("256, 128, 32)", "64, 128, 32)"))
     assert call("migrate", "--check", "fits.py", "-q").output == ""
 
 

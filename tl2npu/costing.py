@@ -21,7 +21,7 @@ def sides(text: str, path: str, options: Options, sizes: Mapping[str, int], core
     if not result.changed or result.new_text is None:
         return [Sides(one, None) for one in old]
     # An eager kernel has become the prim_func of a factory of its name.
-    done = {kernel.name for kernel in result.kernels if kernel.disposition == "migrated"}
+    done = {kernel.name for kernel in result.kernels if kernel.rewritten}
     made = estimates(result.new_text, path, options, sizes, cores)
     new = [one for one in made if any(part in done for part in (one.kernel, one.kernel.rpartition(".")[0]))]
     found: list[Sides] = []

@@ -47,3 +47,9 @@ def test_a_script_that_fails_does_not_read_like_success() -> None:
     assert run.text(RAN).endswith("a.py: 1 launch, 1 hazard on the simulator (A2)\n")
     failed = run.text(replace(RAN, exit_code=1, launches=(), faults=()))
     assert failed == "a.py: failed with exit code 1, after 0 launches, 0 hazards on the simulator (A2)\n"
+
+
+def test_a_run_that_launched_nothing_says_so() -> None:
+    note, last, _ = run.text(replace(RAN, launches=(), faults=())).split("\n")
+    assert note.startswith("note: nothing launched a kernel")
+    assert last == "a.py: 0 launches, 0 hazards on the simulator (A2)"

@@ -116,9 +116,9 @@ def migrate(
 
     --select and --ignore choose which diagnostics are reported. They do not choose what is migrated.
 
-    Exit codes: 0 clean, 1 a kernel was refused, marked or not (or, with --check, a file would change; or, with
-    --verify, a kernel that was migrated could not be executed), 2 a file or an option could not be used. Without
-    --verify the code of the files is never executed.
+    Exit codes: 0 clean, 1 a kernel was refused, marked or not, or has errors (or, with --check, a file would change;
+    or, with --verify, a kernel that was migrated could not be executed), 2 a file or an option could not be used.
+    Without --verify the code of the files is never executed.
     """
     if output is not None and (diff or check):
         raise click.UsageError("-o does not go with --diff or --check")

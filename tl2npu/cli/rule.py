@@ -33,7 +33,10 @@ def rule(code: str | None, error: str | None, style: str) -> None:
     try:
         found = find_rule(code or "")
     except RuleError as wrong:
-        raise click.UsageError(str(wrong)) from None
+        from tl2npu.report.errors import answer
+
+        hint = f"; `tl2npu rule --error {code}` says what is known of this error" if answer(code or "") else ""
+        raise click.UsageError(f"{wrong}{hint}") from None
     click.echo(f"{found.code} {found.name} ({found.group})\n\n{found.text.strip()}")
 
 

@@ -54,6 +54,9 @@ def run(script: Path, args: tuple[str, ...], style: str, report: Path | None, **
     from tl2npu.verify.settings import Settings
 
     style = plain_style(style, report)
+    own = {name for param in click.get_current_context().command.params for name in param.opts if name.startswith("--")}
+    for name in dict.fromkeys(arg.partition("=")[0] for arg in args if arg.partition("=")[0] in own):
+        click.echo(f"note: {name} stands behind the script, which gets it; options of `run` go in front", err=True)
     try:
         result = run_file(script, Settings(**given(settings), script_args=args))
     except SourceError as error:

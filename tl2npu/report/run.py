@@ -21,6 +21,8 @@ def text(result: RunResult) -> str:
     arithmetic = "" if result.arithmetic == "precise" else f", {result.arithmetic} arithmetic"
     if result.exit_code:  # counts alone would read like success
         counts = f"failed with exit code {result.exit_code}, after {counts}"
+    elif not result.launches:
+        lines.append("note: nothing launched a kernel; `tl2npu verify FILE --args 'factory(M=256)'` does it by itself")
     lines.append(f"{result.path}: {counts} on the simulator ({result.device}{arithmetic})")
     return "\n".join(lines) + "\n"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,13 @@ def test_a_condition_on_rows_and_columns() -> None:
     assert "vid = T.get_block_binding(1)" in new
     assert "T.float32(i + vid * 16)" in new
     assert "T.tile.select(x[:16, :], mask, x[:16, :], -1.0" in new
+
+
+def test_a_function_that_counts_its_elements() -> None:
+    body = "for i, j in T.Parallel(32, 64):\n    x[i, j] = T.tanh(x[i, j]) * 2.0\n"
+    new = agree(_file(body), _inputs())
+    assert "threads=2" in new
+    assert re.search(r"T\.tile\.sigmoid\(x\w*\[:16, :\], x\w*\[:16, :\]\)", new)
 
 
 def test_row_numbers_as_data_are_the_core_s_part_of_a_vector() -> None:
@@ -225,9 +234,11 @@ T.copy(x, O[bx * bm])
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("value", ["T.if_then_else(j < 40, x[i, j], 0.0)", "x[i, j] * T.float32(i)"])
+@pytest.mark.parametrize(
+    "value", ["T.if_then_else(j < 40, x[i, j], 0.0)", "x[i, j] * T.float32(i)", "T.sigmoid(x[i, j])"]
+)
 def test_what_only_two_cores_understand_is_not_left_to_the_launch(value: str) -> None:
-    """Half of a select, and a number of rows."""
+    """Half of a select or of a sigmoid, and a number of rows."""
     body = ROWS.replace("x[i, j] / s[i] + b[j]", value)
     launch = "T.Kernel(T.ceildiv(64, bm), threads=128) as bx"
     new = agree(gpu_file(PARAMS, body, jit="@tilelang.jit", launch=launch, args="bm"), _inputs(), args=(4,))

@@ -17,6 +17,7 @@ from tl2npu.checks.row_split.split import (
     starts_whole,
 )
 from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.dialects.ascend.arguments import COUNTED
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
@@ -146,11 +147,9 @@ def _counts_half(stmt: Op, buffer: Buffer) -> bool:
 
 
 def _names_half(stmt: Op, split: Split) -> bool:
-    """A select that names the rows of one vector core: it counts the elements of ``dst`` and ``src0``."""
-    counted = [stmt.args.get(name) for name in ("dst", "src0")]
-    return stmt.op.name == "tile.select" and all(
-        isinstance(o, Operand) and is_half(o) and split.has_rows(o.buffer) for o in counted
-    )
+    """An operator that counts the elements of its operands, and names the rows of one vector core."""
+    counted = [stmt.args.get(name) for name in COUNTED.get(stmt.op.name, ())]
+    return bool(counted) and all(isinstance(o, Operand) and is_half(o) and split.has_rows(o.buffer) for o in counted)
 
 
 def _along_rows(stmt: Op) -> bool:

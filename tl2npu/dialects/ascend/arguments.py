@@ -50,3 +50,11 @@ FIRST_INDEX_ONLY = frozenset(
     f"tile.{name}" for name in "add sub mul div max min bitwise_and bitwise_or compare select binary_op".split()
 )
 """Operators that read an element by its first index, which is right for vectors and for columns (``binary_op``)."""
+
+COUNTED: Mapping[str, tuple[str, ...]] = {
+    "tile.select": ("dst", "src0"),
+    "tile.sigmoid": ("dst", "src"),
+    "tile.silu": ("dst", "src"),
+}
+"""Operators whose number of elements is that of the operands as they are written (``math.prod`` of the region,
+tilelang/language/ascend_tile.py): of half of the rows it is right where the compiler halves tiles and not the count."""

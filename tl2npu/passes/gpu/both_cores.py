@@ -8,8 +8,8 @@ halve, and all three can be said (the text that the compiler makes of them was r
   with the tile in which a column of a tensor arrives;
 * the row as a value: ``i + vid * (M // 2)`` with ``vid = T.get_block_binding(1)``, the second variable of the launch's
   frame (``src/ir.cc``), which is the number of the vector core;
-* ``T.tile.select``, whose number of elements is not halved: of ``x[: M // 2, :]`` it is right. Target pto counts a
-select by its tiles, so there the whole tile stays.
+* ``T.tile.select``, ``sigmoid`` and ``silu``, whose number of elements is not halved: of ``x[: M // 2, :]`` it is
+right. Target pto counts by tiles, so there the whole tile stays.
 
 What is written here is judged by the checks of the split, as if an author had written it.
 """
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from tl2npu.dialects.ascend.arguments import COUNTED
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER
 from tl2npu.kernel.access import accesses
@@ -79,8 +80,8 @@ def share(job: Job) -> bool:
                     words.number_rows(split, loop, item)
     words.give_rows()
     for stmt in kernel.walk():
-        if isinstance(stmt, Op) and stmt.op.name == "tile.select" and not _is_halved(job, stmt):
-            words.select_half(split, stmt)
+        if isinstance(stmt, Op) and stmt.op.name in COUNTED and not _is_halved(job, stmt):
+            words.name_half(split, stmt)
         elif isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
             words.add_half(split, stmt)
     texts = words.take_out(split.whole)
@@ -278,16 +279,16 @@ class _Words:
         self.edits.replace(node, cst.parse_expression(text if loose else f"({text})"))
         self.job.change("TL108", node, f"added the vector core's first row to `{node.value}`")
 
-    def select_half(self, split: _Split, stmt: Op) -> None:
-        """Name half of the rows in a select."""
-        both = [stmt.args.get(name) for name in ("dst", "src0")]
+    def name_half(self, split: _Split, stmt: Op) -> None:
+        """Name half of the rows in an operator that counts them."""
+        both = [stmt.args.get(name) for name in COUNTED[stmt.op.name]]
         if all(isinstance(o, Operand) and o.is_whole and split.is_halved(o.buffer) for o in both):
             for operand in both:
                 assert isinstance(operand, Operand)
                 rest = ", :" * (len(operand.buffer.shape) - 1)
                 text = f"{operand.buffer.name}[: {_half(operand.buffer.shape_nodes[0], bare=True)}{rest}]"
                 self.edits.replace(operand.node, cst.parse_expression(text))
-            self.job.change("TL108", stmt.node, "`T.tile.select` takes the rows of one vector core")
+            self.job.change("TL108", stmt.node, f"`T.{stmt.op.name}` takes the rows of one vector core")
 
     def add_half(self, split: _Split, stmt: Op) -> None:
         """Let each core add its half of a tile to its own rows of a tensor."""

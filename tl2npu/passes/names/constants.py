@@ -12,12 +12,13 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import walk
 
 
-def define(job: Job, lines: Sequence[str]) -> None:
+def define(job: Job, lines: Sequence[str | cst.SimpleStatementLine]) -> None:
     """Put assignments, with the comments above them, above the prim_func, as a paragraph with others put there."""
     if not lines:
         return
     node = job.located.node
-    new = [cst.parse_statement(line, job.module.config_for_parsing) for line in lines]
+    how = job.module.config_for_parsing
+    new = [cst.parse_statement(line, how) if isinstance(line, str) else line for line in lines]
     blank = [line for line in node.leading_lines if line.comment is None][:1]
     block = job.file.index.parent(node)
     above = list(takewhile(lambda line: line is not node, getattr(block, "body", ())))[-1:]

@@ -8,6 +8,7 @@ element where that is right, and is refused where it is not.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -55,7 +56,9 @@ def rewrite(job: Job) -> None:
     types = named_types(job.module, job.located.node if factory is None else factory.node)
     certain, asked = settled.names(job, found, types)
     work = _lowered(job, found, types, certain)
-    if asked and (other := _lowered(job, found, types, certain.union(asked))).copies < work.copies:
+    tiles = {buffer.name for buffer in job.kernel.buffers.values() if buffer.dtype in asked}
+    converted = tiles and any(tiles.intersection(re.findall(r"\w+", text)) for text in work.copies)
+    if converted and len((other := _lowered(job, found, types, certain.union(asked))).copies) < len(work.copies):
         work = other
     else:
         asked = []
@@ -95,10 +98,10 @@ class _Work:
     folded: dict[str, cst.Assign]
 
     @property
-    def copies(self) -> int:
-        """How many of the statements are copies: conversions, for the most part."""
+    def copies(self) -> list[str]:
+        """The statements that are copies: conversions, for the most part."""
         every = [*self.temporaries.prelude, *(text for _, one in self.lowered for text in scales.texts(one.steps))]
-        return sum(text.startswith("T.copy(") for text in every)
+        return [text for text in every if text.startswith("T.copy(")]
 
 
 def _lowered(job: Job, found: list[Nest], types: NamedTypes, float32: frozenset[str]) -> _Work:

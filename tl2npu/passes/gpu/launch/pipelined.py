@@ -328,12 +328,13 @@ def _write(job: Job, loop: Loop, turns: Turns, stages: cst.BaseExpression, fills
         by = factor(text) if turns.tile is None else f"({factor(text)} * {factor(code(turns.tile))})"
         tests += [*turns.tests, f"{factor(code(turns.size))} % {by} == 0"]
     tests += fills
-    above: list[str] = []
+    above: list[cst.SimpleStatementLine] = []
     if tests:
-        text = f"{text} if {' and '.join(tests)} else 0"
-        if is_outside(job, cst.parse_expression(text)):
-            name = Names(job).fresh("stages", "npu_stages")
-            above, text = [f"{_WHY}\n{name} = {text}"], name
+        text, name = f"{text} if {' and '.join(tests)} else 0", Names(job).fresh("stages", "npu_stages")
+        line = cst.parse_statement(f"{_WHY}\n{name} = {text}", job.module.config_for_parsing)
+        line = cst.ensure_type(line, cst.SimpleStatementLine)
+        if is_outside(job, cst.ensure_type(line.body[0], cst.Assign).value):
+            above, text = [line], name
     bounds = [code(item) for item in (loop.ranges[0].start_node, loop.ranges[0].stop_node) if item is not None]
     head = f"T.Pipelined({', '.join(bounds)}, num_stages={text})"
     edits = Edits(job.file.index)
