@@ -19,7 +19,7 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 CEILINGS = {  # the mean over every third fixture of a group, for each kernel
     "gpu": (1, 0.1, 1.1, 10.8, 9.4, 39.9, 95.5, 0.7),
     "workspace vid expert mma cube": (1.4, 0, 1.2, 6.3, 4.9, 8.3, 27.7, 1.3),
-    "npuir": (0.8, 0.2, 1.2, 8.2, 6.5, 27.6, 60.9, 1.1),
+    "npuir": (0.8, 0.2, 1.2, 8.3, 6.5, 27.6, 61, 1.1),
 }
 """By group, in the order of :data:`KINDS`, of a process that has migrated nothing else: others parse fewer snippets."""
 
