@@ -1,16 +1,14 @@
 """The barriers of warp groups (``with T.ws(0):``): the text from top to bottom is an order in which a GPU may run them
-as long as no group waits for what stands further down."""
+as long as no group waits for what stands further down.
+
+The pass that puts them into one order (TL198) counts by itself: this judges it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from tl2npu.evaluate.values import NotChecked
-
-GROUP = 128
-"""Threads of a warp group."""
-WAITS = frozenset({"barrier_wait", "mbarrier_wait_parity"})
-ARRIVES = frozenset({"barrier_arrive", "mbarrier_arrive"})
 
 
 @dataclass(eq=False)
@@ -27,5 +25,5 @@ class Barriers:
 
     def wait(self, place: int, parity: int) -> None:
         """Raises NotChecked unless the phase of this parity is complete; that of parity 1 is for a new barrier."""
-        if self.arrived.get(place, 0) // self.counts[place] % 2 == parity:
+        if self.arrived.get(place, 0) // self.counts[place] % 2 == parity % 2:
             raise NotChecked(f"a warp group waits at `{self.name}` for what stands behind it")

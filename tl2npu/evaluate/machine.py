@@ -17,8 +17,8 @@ import libcst as cst
 import numpy as np
 
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.dialects.gpu.barriers import WARP_GROUP
 from tl2npu.evaluate.apart import apart, nest_of
-from tl2npu.evaluate.barriers import GROUP
 from tl2npu.evaluate.cores import Layout
 from tl2npu.evaluate.statements import Statements
 from tl2npu.evaluate.values import Cell, Frame, Function, NotChecked, Row, Unknown, whole_number
@@ -150,7 +150,7 @@ class Machine(Statements):
                 self._launch(node, item)
             elif op is not None and op.name == "ws" and self.is_gpu:
                 assert isinstance(item, cst.Call)
-                self.threads_of_group = GROUP * len(item.args)
+                self.threads_of_group = WARP_GROUP * len(item.args)
             elif op is None or (op.kind is not Kind.SCOPE and op.name not in ("rs",)):
                 raise NotChecked(f"`with {code(item)}` has no meaning here")
         self.statements(body_of(node))

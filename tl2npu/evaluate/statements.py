@@ -12,7 +12,8 @@ import libcst as cst
 import numpy as np
 
 from tl2npu.dialects.catalogue import Core, Kind, Operator
-from tl2npu.evaluate import arithmetic, barriers, elements, operators
+from tl2npu.dialects.gpu.barriers import ARRIVALS, WAITS
+from tl2npu.evaluate import arithmetic, elements, operators
 from tl2npu.evaluate.barriers import Barriers
 from tl2npu.evaluate.cores import Cores, Layout
 from tl2npu.evaluate.expressions import Expressions, Run, raw
@@ -85,7 +86,7 @@ class Statements(Cores):
         if call is not None and type(call.func) is cst.Name:
             return lambda: self._called(call)
         op = self.operator(call.func) if call is not None else None
-        if call is not None and op is not None and op.name in barriers.WAITS | barriers.ARRIVES:
+        if call is not None and op is not None and op.name in WAITS | ARRIVALS:
             return lambda: self._at_barrier(op, call)
         if call is not None:
             return lambda: self.each(lambda first: self._operator(call, first))
@@ -118,7 +119,7 @@ class Statements(Cores):
         found = self.frame.find(node.value) if isinstance(node, cst.Name) else None
         if not isinstance(found, Barriers):
             raise NotChecked(f"`{code(node)}` is not a barrier that is known")
-        if op.name in barriers.ARRIVES:
+        if op.name in ARRIVALS:
             found.arrive(place, self.threads_of_group)
         else:
             found.wait(place, self.whole(_node(bound["parity"])))

@@ -14,19 +14,16 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from tl2npu.dialects.gpu.barriers import ARRIVALS, SINGLE_ARRIVALS, WAITS, WARP_GROUP
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.unsupported.names import operator_name
 from tl2npu.source.signs import COMPARISONS, COMPUTED, sign_of
 from tl2npu.source.tree import calls_in, nodes_of, remembered
 
-_GROUP = 128
 _TRIPS = (1, 2, 3, 4, 5, 8)
 _STAGES = (1, 2, 3, 4)
-_WAITS = frozenset({"barrier_wait", "mbarrier_wait_parity"})
-_ARRIVES = frozenset({"barrier_arrive", "mbarrier_arrive", "tcgen05_mma_arrive", "mbarrier_arrive_expect_tx"})
-_SINGLE = frozenset({"tcgen05_mma_arrive", "mbarrier_arrive_expect_tx"})
-"""Arrivals of one thread for all."""
+_ARRIVALS = ARRIVALS | SINGLE_ARRIVALS
 _GROUPS: dict[tuple[str, int], frozenset[int]] = {}
 """Conditions on nothing but the index of a thread, and how many threads there are -> those for which they hold."""
 _NOTHING = cst.Name("None")
@@ -55,7 +52,7 @@ def in_order(job: Job) -> bool:
 
 
 def _barrier_calls(job: Job, node: cst.CSTNode) -> Iterator[cst.Call]:
-    return (call for call in calls_in(node) if operator_name(job, call.func) in _WAITS | _ARRIVES)
+    return (call for call in calls_in(node) if operator_name(job, call.func) in WAITS | _ARRIVALS)
 
 
 def has_barriers(job: Job, node: cst.CSTNode) -> bool:
@@ -163,7 +160,7 @@ class Run:
         """The start of a run; ``sizes``: of the parameters that barriers need, the last one for all that remain."""
         names, launch = _open_names(job), job.kernel.launch
         given = dict(zip(names, (*sizes, *[sizes[-1]] * len(names)) if sizes else (), strict=False))
-        threads = (launch.threads_value if launch is not None else None) or _default_threads(job) or _GROUP
+        threads = (launch.threads_value if launch is not None else None) or _default_threads(job) or WARP_GROUP
         return Run(job, trip, given, threads, {}, frozenset(range(threads)), frozenset(thread_names(job)))
 
     def copied(self) -> Run:
@@ -235,7 +232,7 @@ class Run:
         before = self.threads
         call = block.items[0].item
         if isinstance(call, cst.Call) and operator_name(self.job, call.func) == "ws":
-            self.threads = _GROUP * len(call.args)
+            self.threads = WARP_GROUP * len(call.args)
         self.block(block.body.body)
         self.threads = before
 
@@ -279,14 +276,14 @@ class Run:
         given = [arg.value for arg in call.args if arg.keyword is None]
         keywords = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
         given += [keywords[key] for key in ("mbarrier", "parity") if key in keywords]
-        if name in _WAITS:
+        if name in WAITS:
             if len(given) != 2:
                 raise Stuck
             barriers, index = self.place(given[0])
             barriers.wait(index, self.value(given[1]))
-        elif name in _ARRIVES:
+        elif name in _ARRIVALS:
             barriers, index = self.place((given or [keywords.get("mbar", call.func)])[0])
-            barriers.arrive(index, 1 if name in _SINGLE else self.threads)
+            barriers.arrive(index, 1 if name in SINGLE_ARRIVALS else self.threads)
         elif name == "tcgen05_gemm" and code(keywords.get("mbar", _NOTHING)) != "None":
             barriers, index = self.place(keywords["mbar"])
             barriers.arrive(index, 1)
