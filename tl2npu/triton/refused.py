@@ -11,6 +11,8 @@ class Refused(Exception):
     def __init__(self, code: str, line: int, message: str) -> None:
         super().__init__(f"{code} line {line}: {message}")
         self.code, self.line, self.message = code, line, message
+        self.tensor = ""
+        """The parameter whose accesses fit none of the shapes that were tried."""
 
 
 class Undecided(Refused):

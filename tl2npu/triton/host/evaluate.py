@@ -59,9 +59,9 @@ class Host(HostExpressions):
     def given_tensor(self, line: int, arg: ast.arg) -> Tensor | None:
         """A parameter that is a tensor for all that is known of it; None for others."""
         name = arg.arg
-        rank, dtypes = self.evidence.of(line, name)
+        passed, dtypes = self.evidence.of(line, name)
         dtypes = self.passed_types(f"{name}.dtype") or dtypes
-        rank = self.ranks.get(name) if rank is None else rank
+        rank = self.ranks.get(name, passed)  # what the function unpacks is sure
         guess = self.guesses.get(name) if rank is None else None
         if rank is None and guess is None and not dtypes and not annotated(arg, "Tensor"):
             return None

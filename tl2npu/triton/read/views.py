@@ -132,6 +132,9 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
     tensor so, which fails there unless it has as many elements.
     """
     spec, param = state.spec, pointer.param
+    if param in spec.flat:
+        spec.views[param] = shape
+        return _Fit(state, pointer, shape, conditions, False, reads).placed()
     chosen = spec.views.get(param)
     own = [view for view in collapses(shape) if (param, view) not in spec.failed]
     stepped = [view for view in _stepped(state, pointer, shape, conditions) if (param, view) not in spec.failed]
@@ -412,7 +415,7 @@ class _Fit:
         if self.may_ask:
             self.ask(index, extent, number)
         ends = list(self.ends(index))
-        if place == 0 and (self.may_ask or not ends):
+        if place == 0 and (self.may_ask or not ends or param in self.state.spec.flat):
             return []  # what lies behind the end of a tensor is nobody's
         if self.may_ask and any(ranges.of_data(end.names) for end in ends):
             return []  # nor is what lies between the length that is loaded and the next row
