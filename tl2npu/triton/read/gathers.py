@@ -6,7 +6,7 @@ Such a tile is read and written row by row, each at a place that is loaded again
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, const, opaque, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, rebuilt, substituted
@@ -17,6 +17,7 @@ from tl2npu.triton.read.masks import conjuncts
 from tl2npu.triton.read.state import Places, State
 from tl2npu.triton.read.values import Pointer, Shape, Tile
 from tl2npu.triton.read.views import Placed, names
+from tl2npu.triton.refused import Below
 
 ELEMENT = "element"
 """An element of a tile of places: the tile's name, and the place along its axis."""
@@ -63,9 +64,13 @@ def atoms(pointer: Pointer) -> list[Opaque]:
     return list(dict.fromkeys(found))
 
 
-def axes(state: State, pointer: Pointer) -> tuple[int, ...]:
-    """The axes of a tile as its rows are stored: that of the loaded places first. Raises ``Refused``."""
+def axes(state: State, pointer: Pointer, below: Below | None = None) -> tuple[int, ...]:
+    """The axes of a tile as its rows are stored: that of the loaded places first, or of the rows that may lie below.
+
+    Raises ``Refused``.
+    """
     found = {axis_of(name) for atom in atoms(pointer) for name in atom.args[1].names}
+    found |= {below.number} if below is not None else set()
     [number] = found if len(found) == 1 else [None]
     if number is None or len(pointer.shape) > 2:
         raise state.refuse("TL523", "each element is at an address that is loaded")
@@ -81,6 +86,8 @@ class _Rows:
     mask: Tile | None
     number: int
     row: Sym
+    below: Below | None = None
+    named: list[Stmt] = field(default_factory=list)
 
     def loop(self, body: Callable[[Placed], Sequence[Stmt]], place: Place) -> tuple[For, Placed, list[Expr]]:
         """The loop over the rows, where one of them lies, and the conditions on elements of a row."""
@@ -92,13 +99,13 @@ class _Rows:
             by_row = [c for c in conditions if not any(axis_of(name) is not None for name in names(c))]
             by_element = [c for c in conditions if c not in by_row]
             placed = place(pointer, Tile(pointer.shape, _all(by_element)) if by_element else None)
-            if placed.order != axes(state, self.pointer)[1:]:
+            if placed.order != axes(state, self.pointer, self.below)[1:]:
                 raise state.refuse("TL523", "elements of a row at a loaded place are not consecutive")
             rest = [*placed.rest, *placed.edge]
             moving = {str(self.row), *known} & {name for c in rest for name in names(c)}
             if moving or any(True for c in conditions for _ in loads(c)):
                 raise state.refuse("TL523", "a mask depends on loaded places and on the element")
-            done = self.first(known, by_row, list(body(placed)))
+            done = self.first(known, by_row, [*self.named, *body(placed)])
         del state.ranges.last[str(self.row)]
         loop = For(str(self.row), self.pointer.shape[self.number], tuple(done), 0, state.origin)
         return loop, placed, rest
@@ -117,7 +124,14 @@ class _Rows:
             known[name] = state.places[tile]
             named[atom] = by_tile[tile] = var(name)
             state.ranges.unknown.add(name)
-        offset = _replaced(self.pointer.offset, named).substitute(here)
+        if self.below is not None:  # a name for the index: nothing need be known of it, as the mask is
+            name = state.fresh("at")
+            first = self.below.index.substitute({f"@{self.number}": 0})
+            self.named = [Let(name, Index(first + self.row), state.origin)]
+            state.ranges.unknown.add(name)
+            offset = self.pointer.offset.substitute({f"@{self.number}": var(name) - first})
+        else:
+            offset = _replaced(self.pointer.offset, named).substitute(here)
 
         def part(item: Expr) -> Expr | None:
             return Index(by_tile[item.buffer]) if isinstance(item, Load) and item.buffer in by_tile else None
@@ -182,12 +196,21 @@ def _replaced(value: Sym, named: dict[Atom, Sym]) -> Sym:
     return total
 
 
-def load(state: State, pointer: Pointer, mask: Tile | None, other: object, place: Place, buffer: str) -> Tile:
-    """The value of a load of rows at loaded places; ``buffer``: the tile that they go to, rows first."""
-    order, dtype, row = axes(state, pointer), state.spec.tensors[pointer.param].held, var(state.fresh("row"))
+def load(
+    state: State,
+    pointer: Pointer,
+    mask: Tile | None,
+    other: object,
+    place: Place,
+    buffer: str,
+    below: Below | None = None,
+) -> Tile:
+    """The value of a load of rows at loaded places, or of those that may lie below; ``buffer``: the tile that they go
+    to, rows first."""
+    order, dtype, row = axes(state, pointer, below), state.spec.tensors[pointer.param].held, var(state.fresh("row"))
     region = _row(buffer, pointer, order, row)
     beyond = cast(operation("add", [0 if other is None else other, 0], state.line), dtype)
-    rows = _Rows(state, pointer, mask, order[0], row)
+    rows = _Rows(state, pointer, mask, order[0], row, below)
     loop, placed, rest = rows.loop(lambda placed: [Move(placed.region, region, state.origin)], place)
     if any(isinstance(stmt, If) for stmt in statements(loop.body)):
         state.emit(Map(buffer, beyond.expr, state.origin))
