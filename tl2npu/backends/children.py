@@ -139,7 +139,8 @@ def _watch(
                 return events, meter.running
             if output.seek(0, os.SEEK_END) > _HELD:
                 output.truncate(0)
-            time.sleep(_POLL)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(_POLL)
 
 
 Instant = tuple[float, float]
