@@ -356,11 +356,9 @@ class _Translation:
             for tensor in launched.binding.spec.assumed:
                 if any(param.name == tensor for param in launched.kernel.params):
                     kind = launched.binding.spec.tensors[tensor].dtype
-                    allowed = [types for types in launched.binding.site.scope.listed if types.startswith(f"{kind}+")]
-                    others = [other for types in allowed for other in types.split("+")[1:]]
-                    why = f"the host also allows {', '.join(others)}" if others else "nothing in the file shows its element type"
-                    text = f"`{tensor}` is taken for {kind}: {why}"
-                    found.append(diagnostic("TL505", line, text, name))
+                    listed = next((types for types in launched.binding.site.scope.listed if f"{kind}+" in types), "")
+                    why = "the host allows others" if listed else "nothing in the file shows its element type"
+                    found.append(diagnostic("TL505", line, f"`{tensor}` is taken for {kind}: {why}", name))
         extrema = {line for launched in launches for line in launched.binding.spec.extrema}
         if extrema:
             text = (

@@ -30,7 +30,7 @@ class Unequal(Refused):
 
 
 class Below(Refused):
-    """Rows along the axis ``number`` of a tile that lie below their tensor, ``index``, where the mask leaves them out."""
+    """Rows along the axis ``number`` of a tile may lie below their tensor, at ``index``; the mask leaves those out."""
 
     def __init__(self, line: int, message: str, number: int, index: Sym) -> None:
         super().__init__("TL521", line, message)
