@@ -53,6 +53,19 @@ def test_run_finds_hazards_and_they_may_be_fatal(folder: Path) -> None:
     assert "Uninitialised" not in call("run", "--hazards", "off", "unwritten.py", cwd=folder).stderr
 
 
+def test_rows_that_are_never_written_are_told(folder: Path) -> None:
+    """70 rows in blocks of 32: old and new leave the last six as they were, and agree in that."""
+    text = SCRIPT.replace("np.arange(64 * 64, dtype=np.float32).reshape(64, 64)", "np.ones((70, 64), np.float32)")
+    (folder / "tail.py").write_text(text.replace("np.testing.assert_allclose(scale(64)(x), x * 0.5)", "scale(70)(x)"))
+    said = "Never written: 384 of 4,480 elements of Y, the first Y[64, 0] (others at tail.py:24)"
+    done = call("run", "tail.py", cwd=folder)
+    assert f"warning: {said}" in done.stderr
+    assert done.stderr.endswith("tail.py: 1 launch, 0 hazards, 1 warning on the simulator (A2)\n")
+    done = call("verify", "tail.py", cwd=folder)
+    assert done.returncode == 0
+    assert f"warning TL908 faulty-run: the old kernel: {said}" in done.stdout.replace(f"{folder}/", "")
+
+
 def test_run_as_json(folder: Path) -> None:
     done = call("run", "--format", "json", "--report", "run.json", "old.py", cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
