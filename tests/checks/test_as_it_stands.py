@@ -207,6 +207,14 @@ def test_an_overwrite_in_the_next_iteration_needs_flags_around_the_loop() -> Non
     assert "`T.barrier_all()` behind line" in item.help
 
 
+@pytest.mark.parametrize("wait", ['T.wait_flag("v", "mte3", 0)', 'T.wait_flag("v", "mte2", 0)'])
+def test_a_flag_that_is_set_needs_its_wait(wait: str) -> None:
+    """No other number: the flag is there, and only the wait for it is missing."""
+    body = LOOP.format("0", '{"V": {"MTE2": [0]}, "MTE3": {"V": [0]}}').replace(f"    {wait}\n", "", 1)
+    helps = [item.help for item in told(body) if item.code in ("TL780", "TL781")]
+    assert [found.startswith(f"write `{wait}` before this: line ") for found in helps] == [True]
+
+
 CROSS = """
 a = T.alloc_L1((32, 64), "float16")
 b = T.alloc_L1((64, 64), "float16")
@@ -245,6 +253,13 @@ def test_a_cross_core_flag_of_the_wrong_pipe_is_named(pipe: str) -> None:
     assert f"on line {at - 1} has written it" in item.message
     want = f'`T.set_cross_flag("{pipe}", 0)` on line {at} waits for pipe {pipe.upper()} only: set it on pipe FIX'
     assert item.help == want
+
+
+def test_a_cross_core_flag_that_is_set_needs_its_wait() -> None:
+    text = source(CROSS.format("FIX").replace("    T.wait_cross_flag(0)\n", ""), launch=PLAIN, keys=(), params=TENSORS)
+    (item,) = [one for one in check_text(text, "kernel.py", Options()).diagnostics if one.code == "TL780"]
+    at = text[: text.index("T.set_cross_flag")].count("\n") + 1
+    assert item.help == f"write `T.wait_cross_flag(0)` before this: line {at} sets that flag, and a wait is missing"
 
 
 def test_an_address_is_named_where_it_stands() -> None:
