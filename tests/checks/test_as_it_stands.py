@@ -8,6 +8,7 @@ import pytest
 
 from tests.checks.support import ONE, PLAIN, SPLIT, source
 from tl2npu.checking import check_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic
 
@@ -356,3 +357,13 @@ def test_unsafe_is_named_only_where_migrate_writes_the_tiles() -> None:
         text = source(tile, launch=launch, params=params, args="block", tail="factory(128)", keys=("AUTO_SYNC",))
         (item,) = (one for one in check_text(text, "k.py", Options()).diagnostics if one.code == "TL801")
         assert ("--unsafe" in item.help) == (launch is ONE)
+
+
+def test_a_call_that_the_compiler_drops_is_told_alike() -> None:
+    """`keep Expert mode` would be no advice: the call is dropped there too."""
+    body = f'{LOAD}T.call_extern("handle", "scale", x.access_ptr("rw"))\n{STORE}'
+    text = source(f"{TILES}\n{body}\n", launch=PLAIN, keys=(), params=PARAMS)
+    checked = check_text(text, "kernel.py", Options()).diagnostics
+    migrated = migrate_text(text, "kernel.py", Options()).diagnostics
+    said = [{(one.code, one.message) for one in found if "call_extern" in one.message} for found in (checked, migrated)]
+    assert said == [{("TL897", "the Ascend compiler ignores or rejects T.call_extern")}] * 2

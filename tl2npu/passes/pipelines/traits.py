@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tl2npu.dialects.ascend import DROPPED
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
@@ -92,6 +93,8 @@ def refuse_unreadable(job: Job) -> None:
     for stmt in kernel.walk():
         if isinstance(stmt, Op):
             if stmt.op.kind is Kind.SYSTEM or stmt.op.name.endswith("_experiment"):
+                if stmt.op.name in DROPPED:
+                    raise Blocked("TL897", stmt.node, f"the Ascend compiler ignores or rejects T.{stmt.op.name}")
                 raise Blocked("TL311", stmt.node, f"the automatic passes do not support T.{stmt.op.name}")
         elif isinstance(stmt, Opaque) and stmt.buffers:
             raise Blocked("TL902", stmt.node, f"{stmt.why}")
