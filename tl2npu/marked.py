@@ -39,12 +39,7 @@ def partial(text: str, _: Options, work: Work, leave: Leave, alone: Mapping[int,
     wanted = [d for d in first.diagnostics if d.severity == "error" and d.kernel in refused]
     if first.error is not None:
         return first
-    open_ends = {d.kernel for d in wanted}
-    kernels = (
-        replace(k, disposition="partial") if k.disposition == "refused" and k.name in open_ends else k
-        for k in first.kernels
-    )
-    return replace(first, kernels=tuple(kernels), new_text=_marked(first, _marks(wanted), TODO, work, leave, alone))
+    return replace(first, new_text=_marked(first, _marks(wanted), TODO, work, leave, alone))
 
 
 def noted(

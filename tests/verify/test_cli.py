@@ -97,7 +97,7 @@ def test_verify_two_files(folder: Path) -> None:
         "  note: inputs of scale.main (seed 0): X standard normal\n"
         "  note: scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN, "
         "values far from 0, values far below 0\n"
-        "verified: new.py against old.py on the simulator; 1 of 1 kernel proved, 1 launch compared, "
+        "verified: new.py against old.py on the simulator; 1 of 1 kernel agrees, 1 launch compared, "
         "largest difference 0\n"
     )
 
@@ -204,7 +204,7 @@ def test_a_refused_kernel_proves_nothing(folder: Path) -> None:
     assert "on the simulator; 1 not migrated, 0 launches compared" in done.stdout.split("\n")[-2]
     (folder / "both.py").write_text(SCRIPT + REFUSED)
     done = call("verify", "both.py", *CALL, cwd=folder)
-    assert "1 of 1 migrated kernel proved, 1 not migrated, 1 launch compared" in done.stdout.split("\n")[-2]
+    assert "1 of 1 migrated kernel agrees, 1 not migrated, 1 launch compared" in done.stdout.split("\n")[-2]
     assert done.returncode == 0
 
 
@@ -270,7 +270,7 @@ def test_the_verdict_on_one_kernel_of_two(folder: Path) -> None:
     assert (done.returncode, "other.main: failed" in done.stdout) == (1, True)
     done = call("verify", "two.py", "bad.py", "--kernel", "scale", cwd=folder)
     assert (done.returncode, "other" in done.stdout.split("\n")[0]) == (0, False)
-    assert "1 of 1 kernel proved, 1 launch compared" in done.stdout
+    assert "1 of 1 kernel agrees, 1 launch compared" in done.stdout
     assert call("verify", "two.py", "bad.py", "--kernel", "two.py::other", cwd=folder).returncode == 1
     done = call("verify", "two.py", "bad.py", "--kernel", "third", cwd=folder)
     assert done.returncode == 2
