@@ -227,7 +227,7 @@ def test_what_there_is_nothing_of_is_said(folder: Path) -> None:
         (("old.py", "--args", "scael(rows=64)", "--backend", "compile"), "no factory 'scael', did you mean 'scale'?"),
         (("old.py", "--args", "nosuch(256, M=1)"), "nosuch(256, M=1): there is no factory 'nosuch'; the file has sca"),
         (("old.py", "--report", "x.html"), "--report x.html: this command writes text or .json, not html"),
-        (("old.py", "new.py", "--args", "scale(row=64)"), "scale does not take these arguments"),
+        (("old.py", "new.py", "--args", "scale(row=64)"), "no parameter 'row'; it takes (rows, factor=0.5)"),
         (("old.py", "--case", "case.toml"), "there is no factory 'scael', did you mean 'scale'?"),
     ],
 )
