@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from tl2npu.report.closing import verified_text
 from tl2npu.report.json import diagnostic_object, verified
 from tl2npu.report.model import counted, place
-from tl2npu.report.text import verified_text
 from tl2npu.verified import Comparison, KernelVerdict, Metrics, ScriptCheck, VerifyResult
 
 VERSION = 1

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence, Set
 from hashlib import sha256
 from pathlib import Path
 
+from tl2npu.report.closing import summary
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.excerpt import excerpt
 from tl2npu.report.html.ledger import ledger, proof, warnings
 from tl2npu.report.html.markup import badge, code, code_link, css_class, e, long_code, message, prose
 from tl2npu.report.hunks import unified
-from tl2npu.report.model import SEVERITIES, Entry, Finding, Report, counted, order, place
+from tl2npu.report.model import SEVERITIES, Entry, Finding, Report, counted, order, place, reason_beside
 from tl2npu.report.review import answers
-from tl2npu.report.text import reason_beside, summary
 from tl2npu.results import VERDICTS, WITH_ERRORS, Diagnostic, KernelResult
 from tl2npu.rules import Rule, load_rules
 
