@@ -30,7 +30,7 @@ _TOLD = SPEED | ROW_SPLIT | {"TL146", "TL506", "TL742", "TL905"}
 
 
 def partial(text: str, _: Options, work: Work, leave: Leave, alone: Mapping[int, str]) -> FileResult:
-    """Migrate what can be migrated, and mark in the others where a person must go on.
+    """Migrate what can be migrated, and mark in the others where manual work is left.
 
     Marks of an earlier run are taken out, so none is ever doubled.
     """
