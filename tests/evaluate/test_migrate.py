@@ -57,3 +57,24 @@ def test_passes_are_remembered_only_where_that_is_asked_for() -> None:
     with late_products():
         result = migrate_text(TEXT, "k.py", Options())
     assert "since pass" not in next(item.message for item in result.diagnostics if item.code == "TL970")
+
+
+def test_what_an_arm_defines_for_the_kernel_in_it() -> None:
+    """Whatever is guessed of `negative`, each kernel is evaluated with the names of the arm that builds it."""
+    arm = """
+        @T.prim_func
+        def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+            with T.Kernel(T.ceildiv(M, 16), threads=128) as b:
+                x = T.alloc_fragment((16, N), "float32")
+                T.copy(X[b * 16, 0], x)
+                for i, j in T.Parallel(16, N):
+                    x[i, j] = x[i, j] * {}
+                T.copy(x, Y[b * 16, 0])
+"""
+    text = (
+        "import tilelang\nimport tilelang.language as T\n\n\n@tilelang.jit\ndef scale(N, negative):\n"
+        f'    M = T.dynamic("M")\n    if negative:\n{arm.format(-2.0)}\n    else:\n{arm.format(2.0)}\n    return main\n'
+    )
+    result = migrate_text(text, "k.py", Options(fixed_core=True))
+    assert "core_num = 24" in (result.new_text or "")
+    assert [kernel.checked is not None and kernel.checked.equal for kernel in result.kernels] == [True, True]
