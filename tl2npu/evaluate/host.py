@@ -29,7 +29,7 @@ def surroundings(
 
     ``bound`` are parameters of its factory and sizes of the module, ``symbols`` the sizes of ``T.symbolic``.
     """
-    reader = _Host(file, symbols, bound)
+    reader = _Host(file, located, symbols, bound)
     reader.carry_out(file.index.module.body)
     around = [node for node in file.index.ancestors(located.node) if isinstance(node, cst.FunctionDef)]
     for function in reversed(around):
@@ -48,8 +48,11 @@ class Unfit(NotChecked):
 class _Host(Machine):
     """Carries out what it understands; any other name becomes unknown."""
 
-    def __init__(self, file: FileKernels, symbols: Mapping[str, int], bound: Mapping[str, object]) -> None:
+    def __init__(
+        self, file: FileKernels, located: Located, symbols: Mapping[str, int], bound: Mapping[str, object]
+    ) -> None:
         super().__init__(file.names, "gpu", Layout({}))
+        self.around = set(file.index.ancestors(located.node))
         self.symbols, self.left = dict(symbols), _WORK
         self.frames = {0: self.frame}
         self.asked: cst.BaseExpression | None = None
@@ -114,17 +117,30 @@ class _Host(Machine):
             self._forget(small, str(error))
 
     def _choose(self, node: cst.If) -> bool:
-        try:
-            taken = bool(self.value(node.test))
-        except _FAILS as error:
-            self._forget(node, str(error))
-            return True
+        if node in self.around:  # the kernel is built there, and nowhere else
+            taken = node.body in self.around
+            self._settle(node.test, taken)
+        else:
+            try:
+                taken = bool(self.value(node.test))
+            except _FAILS as error:
+                self._forget(node, str(error))
+                return True
         self.asked = node.test
         if taken:
             return self.carry_out(body_of(node))
         if isinstance(node.orelse, cst.If):
             return self._choose(node.orelse)
         return self.carry_out(body_of(node.orelse)) if node.orelse is not None else True
+
+    def _settle(self, test: cst.BaseExpression, holds: bool) -> None:
+        """A switch that a branch asks for has the value with which the branch is taken."""
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            self._settle(test.expression, not holds)
+        elif isinstance(test, cst.Name):
+            known = self.frame.find(test.value)
+            if known is None or isinstance(known, (bool, Unknown)):
+                self.frame.values[test.value] = holds
 
     def _forget(self, node: cst.CSTNode, why: str) -> None:
         for name in assigned_names(node):

@@ -16,7 +16,7 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.despecialise.order import Run, Stuck, group_of, has_barriers, thread_names
+from tl2npu.passes.plain.despecialise.order import Run, Stuck, arms, has_barriers, thread_names
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import nodes_of
 
@@ -50,22 +50,13 @@ def put(job: Job) -> None:
 
 def _groups(run: Run, node: cst.If) -> list[_Group] | None:
     """The arms of an ``if`` that asks which thread it is."""
-    seen: frozenset[int] = frozenset()
     found: list[_Group] = []
-    arm: cst.If | cst.Else | None = node
-    while arm is not None:
-        threads = group_of(run, arm.test) if isinstance(arm, cst.If) else run.everyone
-        if threads is None:
-            return None
-        threads, seen = threads - seen, seen | threads
-        if not threads or max(threads) - min(threads) + 1 != len(threads):
-            return None
-        lines = [line for line in arm.body.body if isinstance(line, Line)]
+    for threads, suite in arms(run, node) or ():
+        lines = [line for line in suite.body if isinstance(line, Line)]
         found.append(_Group(min(threads), max(threads) + 1, lines))
-        if len(lines) < len(arm.body.body):
+        if len(lines) < len(suite.body):
             return None
-        arm = arm.orelse if isinstance(arm, cst.If) else None
-    return found
+    return found or None
 
 
 def _start(job: Job) -> tuple[Run, str] | None:
@@ -160,11 +151,17 @@ def _with_parts(job: Job) -> Edits | None:
 def _parts_of(run: Run, loop: cst.For, name: str, edits: Edits) -> None:
     """Run the first turn of a loop, group by group."""
     lines = list(loop.body.body)
-    arms = [_groups(run, line) if isinstance(line, cst.If) else None for line in lines]
-    places = [place for place, found in enumerate(arms) if found is not None]
+    choices = [_groups(run, line) if isinstance(line, cst.If) else None for line in lines]
+    places = [place for place, found in enumerate(choices) if found is not None]
+    if not places:
+        inside = run.copied()
+        inside.first_turn(loop)
+        for line in lines:
+            if isinstance(line, cst.For) and has_barriers(run.job, line):
+                _parts_of(inside, line, name, edits)
     if not places or places != list(range(places[0], places[-1] + 1)):
         return
-    groups = _merged([group for place in places for group in arms[place] or ()])
+    groups = _merged([group for place in places for group in choices[place] or ()])
     if groups is None or len(groups) < 2 or _differ(groups):
         return
     trial = run.copied()

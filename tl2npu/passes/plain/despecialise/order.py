@@ -114,6 +114,23 @@ def group_of(run: Run, test: cst.BaseExpression) -> frozenset[int] | None:
     return frozenset(found)
 
 
+def arms(run: Run, node: cst.If) -> list[tuple[frozenset[int], cst.BaseSuite]] | None:
+    """The arms of an ``if`` that asks which thread it is, each with its threads, which have no other between them."""
+    seen: frozenset[int] = frozenset()
+    found: list[tuple[frozenset[int], cst.BaseSuite]] = []
+    arm: cst.If | cst.Else | None = node
+    while arm is not None:
+        threads = group_of(run, arm.test) if isinstance(arm, cst.If) else run.everyone
+        if threads is None:
+            return None
+        threads, seen = threads - seen, seen | threads
+        if not threads or max(threads) - min(threads) + 1 != len(threads):
+            return None
+        found.append((threads, arm.body))
+        arm = arm.orelse if isinstance(arm, cst.If) else None
+    return found
+
+
 @remembered
 def _parsed(node: cst.BaseExpression) -> ast.expr:
     return ast.parse(code(node).strip(), mode="eval").body
@@ -186,8 +203,7 @@ class Run:
             raise Stuck
         start = self.value(bounds[0]) if len(bounds) == 2 else 0
         self.values[loop.target.value] = start
-        if isinstance(bounds[-1], cst.Name):
-            self.values.setdefault(bounds[-1].value, start + self.trip)
+        self.values.setdefault(ast.unparse(_parsed(bounds[-1])), start + self.trip)
 
     def branch(self, branch: cst.If) -> None:
         """An ``if`` that asks for threads: each arm is of other threads. Else the arm that runs, if that is known."""
@@ -247,9 +263,7 @@ class Run:
         start = self.value(bounds[0].value) if len(bounds) == 2 else 0
         stop = self.known(bounds[-1].value)
         if stop is None:
-            stop = start + self.trip
-            if isinstance(bounds[-1].value, cst.Name):
-                self.values[bounds[-1].value.value] = stop
+            stop = self.values[ast.unparse(_parsed(bounds[-1].value))] = start + self.trip
         for turn in range(start, stop):
             self.values[loop.target.value] = turn
             self.block(loop.body.body)
@@ -335,6 +349,8 @@ class Run:
     def _evaluate(self, node: ast.expr) -> int:
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
             return node.value
+        if isinstance(node, ast.Call) and (found := self.values.get(ast.unparse(node))) is not None:
+            return found  # a bound of a loop that went so far
         if isinstance(node, ast.Name):
             if node.id in self.values:
                 return self.values[node.id]
