@@ -249,12 +249,17 @@ def test_a_variable_that_one_group_changes_and_all_threads_read_is_refused() -> 
     assert {code for code, _ in refused(kernel(body.replace("C[by * 32,", "C[by * 32 + n,")))} & {"TL182", "TL184"}
 
 
-def test_names_that_two_groups_give_different_values_are_refused() -> None:
+@pytest.mark.parametrize("behind", [False, True])
+def test_names_that_two_groups_give_different_values(behind: bool) -> None:
     body = GROUPS.replace(
         "            T.mbarrier_wait_parity(done", "            n = k * 32\n            T.mbarrier_wait_parity(done"
     )
-    body = body.replace("            T.gemm(", "            n = k + 1\n            T.gemm(")
-    assert {code for code, _ in refused(kernel(body))} & {"TL182", "TL184"}
+    body = body.replace("A[by * 32, k * 32]", "A[by * 32, n]").replace("B[k * 32,", "B[n,")
+    body = body.replace("            T.gemm(", "            n = k\n            T.gemm(").replace("accum=k ==", "accum=n ==")
+    if behind:
+        assert {code for code, _ in refused(kernel(body.replace("C[by * 32,", "C[by * 32 + n,")))} & {"TL182", "TL184"}
+    else:
+        check(kernel(body))
 
 
 TILES_OF_SOME = """

@@ -19,7 +19,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.unsupported.names import operator_name
 from tl2npu.source.signs import COMPARISONS, COMPUTED, sign_of
-from tl2npu.source.tree import calls_in, nodes_of, remembered
+from tl2npu.source.tree import argument, calls_in, mentioned, nodes_of, remembered
 
 _TRIPS = (1, 2, 3, 4, 5, 8)
 _STAGES = (1, 2, 3, 4)
@@ -27,7 +27,7 @@ _ARRIVALS = ARRIVALS | SINGLE_ARRIVALS
 _GROUPS: dict[tuple[str, int], frozenset[int]] = {}
 """Conditions on nothing but the index of a thread, and how many threads there are -> those for which they hold."""
 _NOTHING = cst.Name("None")
-_OPERATORS = frozenset(("+", "-", "*", "//", "%", "^", "&"))
+_OPERATORS = frozenset(("+", "-", "*", "//", "%", "^", "&", "|", ">>"))
 
 
 class Stuck(Exception):
@@ -71,14 +71,18 @@ def _open_names(job: Job) -> list[str]:
     return [name for name in found if name in params][:2]
 
 
-def _default_threads(job: Job) -> int | None:
-    """The default of the parameter that says how many threads a block has."""
+def _usual_threads(job: Job) -> int:
+    """The default of the parameter that says how many threads a block has, or one more group than the code asks for."""
     factory, launch = job.located.factory, job.kernel.launch
     given = [arg.value for arg in launch.call.args if arg.keyword and arg.keyword.value == "threads"] if launch else []
+    found = WARP_GROUP
     for param in factory.node.params.params if factory is not None and given else ():
         if code(given[0]) == param.name.value and isinstance(param.default, cst.Integer):
-            return int(param.default.value)
-    return None
+            found = int(param.default.value)
+    names = thread_names(job).keys()
+    tests = [node for node in nodes_of(job.located.node.body, cst.Comparison) if names & mentioned(node)]
+    asked = max((int(number.value) for test in tests for number in nodes_of(test, cst.Integer)), default=0)
+    return found if found > asked else asked + WARP_GROUP
 
 
 def thread_names(job: Job) -> dict[str, cst.Assign]:
@@ -177,7 +181,7 @@ class Run:
         """The start of a run; ``sizes``: of the parameters that barriers need, the last one for all that remain."""
         names, launch = _open_names(job), job.kernel.launch
         given = dict(zip(names, (*sizes, *[sizes[-1]] * len(names)) if sizes else (), strict=False))
-        threads = (launch.threads_value if launch is not None else None) or _default_threads(job) or WARP_GROUP
+        threads = (launch.threads_value if launch is not None else None) or _usual_threads(job)
         return Run(job, trip, given, threads, {}, frozenset(range(threads)), frozenset(thread_names(job)))
 
     def copied(self) -> Run:
@@ -276,6 +280,8 @@ class Run:
             if isinstance(call, cst.Call) and operator_name(self.job, call.func) == "alloc_barrier":
                 self.barriers[name] = Barriers(self.counts(call))
                 return
+            if isinstance(call, cst.Call) and operator_name(self.job, call.func) == "alloc_var":
+                call = argument(call, "init") or call
             found = self.known(call)
             if found is None:
                 self.values.pop(name, None)

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.despecialise import groups, loads
 from tl2npu.passes.plain.despecialise.order import Run, group_of, has_barriers, in_order, thread_names
+from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.passes.plain.unsupported.names import operator_name, uses
 from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
@@ -64,17 +66,24 @@ def readable(job: Job) -> Job | None:
         return None
     if plan(job) is not None:
         return job
+    inside = {id(node) for node in walk(job.located.node.body)}
+    in_macros = any(use.code in CODES and id(use.node) not in inside for use in uses(job))
+    ordered: Job | None = None
     for tiles in (False, True):
         copy = job.copied()
         try:
+            if in_macros:
+                macros.inline(copy)
             if tiles:
                 loads.as_tiles(copy)
-        except loads.Unclear:
+        except (loads.Unclear, Blocked):
             continue
         groups.put(copy)
-        if plan(copy) is not None:
-            return copy
-    return None
+        if (found := plan(copy)) is not None:
+            if found.threads or not thread_names(copy):
+                return copy
+            ordered = ordered or copy
+    return ordered
 
 
 def plan(job: Job) -> Plan | None:
