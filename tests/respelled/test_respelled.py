@@ -21,7 +21,6 @@ from tests.test_fixtures import migrate, run_both, short
 
 NOT_YET = {
     ("mma/two_source_scores", "negated"): "the load of the first rounds is looked for in the first branch",
-    ("vid/written_out_halves", "names_inlined"): "the two halves differ by more than an offset",
 }
 """Spellings that are not understood: refused, or left in another form, and never wrong."""
 

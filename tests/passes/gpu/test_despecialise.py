@@ -255,7 +255,8 @@ def test_names_that_two_groups_give_different_values(behind: bool) -> None:
         "            T.mbarrier_wait_parity(done", "            n = k * 32\n            T.mbarrier_wait_parity(done"
     )
     body = body.replace("A[by * 32, k * 32]", "A[by * 32, n]").replace("B[k * 32,", "B[n,")
-    body = body.replace("            T.gemm(", "            n = k\n            T.gemm(").replace("accum=k ==", "accum=n ==")
+    body = body.replace("            T.gemm(", "            n = k\n            T.gemm(")
+    body = body.replace("accum=k ==", "accum=n ==")
     if behind:
         assert {code for code, _ in refused(kernel(body.replace("C[by * 32,", "C[by * 32 + n,")))} & {"TL182", "TL184"}
     else:
