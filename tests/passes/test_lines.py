@@ -115,7 +115,7 @@ def test_findings_stand_where_an_added_tile_is_needed(scaled: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["alibi_attention", "combine_splits", "expert_attention", "flash_macros", "written_out_halves", "threshold_select"],
+    ["alibi_attention", "combine_splits", "expert_attention", "flash_macros", "softmax_rows", "threshold_select"],
 )
 def test_no_edit_stands_on_a_line_that_has_nothing_to_do_with_it(name: str) -> None:
     """No edit of a kernel is one of the docstring of the file or of its imports."""

@@ -5,7 +5,6 @@ TL201 manual-vid-axis info: launch with `threads=2` and bind one name: `as (cid)
 TL202 half-tile-extent info: write the size of the whole tile; `threads=2` halves it per vector core
 TL203 vid-offset info: drop the vid term; `threads=2` adds the row offset of each vector core
 TL204 vid-only-variable info: remove the name together with its last use
-TL205 written-out-halves info: write the statement once for the whole tile
 TL206 vid-guard info: drop the guard; `threads=2` gives each vector core its own rows
 TL207 allocations-in-one info: allocate each tile in a statement of its own
 TL210 gm-round-trip info: copy on chip: `T.copy(source_buffer, target_buffer)`
@@ -15,7 +14,6 @@ TL213 negative-out-idx info: write the position from the front, counted over the
 TL214 workspace-call-site info: stop passing the tensor; the kernel no longer has that parameter
 TL215 output-as-hand-over info: copy L0C to UB on chip and write the output tensor once, from UB
 TL216 unanchored-hand-over info: copy into a new buffer, and copy from that where the result was read
-TL217 split-init-branch info: call once with `init=(k == 0)`
 TL218 scratch-not-named-workspace info: name it `workspace_*`; automatic cross-core flags are inserted for that name
     only
 TL219 shared-landing-buffer info: allocate one on-chip buffer per cross-core transfer
@@ -58,6 +56,6 @@ TL328 mma-element-types error: multiply float16, bfloat16 or float32 into float3
 TL330 unbalanced-flags warning: wait exactly once for every `set_flag`; what the prologue sets, the epilogue waits for
 TL331 product-beyond-l0 error: use smaller tiles: gemm_v0 stages 128 of K at a time, twice where K is longer, in 64 KB
     each of L0A and L0B
-TL332 lost-hand-pipelining info display-only: measure both; `--keep-expert` does not migrate kernels with hand-written
-    mma pipelines
+TL332 lost-hand-pipelining info display-only: measure both; `--keep-expert` leaves kernels with hand-written pipelines
+    as they are
 """

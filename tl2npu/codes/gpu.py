@@ -126,7 +126,6 @@ TL606 single-element-store info: copy the element from a row of 32 bytes in UB
 TL611 gathered-rows info: store each gathered row in L1 by itself
 TL612 stages-of-both-cores info: keep the stages of a loop over both cores
 TL613 staged-tile info: allocate one stage, and load it before it is read
-TL614 strided-tensor info: pass contiguous tensors
 TL615 launch-for-each-phase info: write a launch for each phase
 TL616 tf32-as-float32 info unsafe: compare with a tolerance of 2^-11 for each factor
 TL617 tile-scheduler info: write a loop over the tiles of a block
@@ -138,4 +137,5 @@ TL623 token-around-loop info: order both cores by a token
 TL624 sum-from-zeros info: start the sum with a product of zeros
 TL625 configurations-of-a-call info: make the configurations of two tuples
 TL626 mask-of-tail info: mask the tail of a tensor where there is one
+TL627 columns-apart info: allocate a tile for each part of the columns
 """

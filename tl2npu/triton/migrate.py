@@ -381,8 +381,9 @@ class _Translation:
             for tensor in launched.binding.spec.assumed:
                 if any(param.name == tensor for param in launched.kernel.params):
                     kind = launched.binding.spec.tensors[tensor].dtype
-                    text = f"`{tensor}` is taken for {kind}: nothing in the file shows its element type"
-                    found.append(diagnostic("TL505", line, text, name))
+                    listed = next((types for types in launched.binding.site.scope.listed if f"{kind}+" in types), "")
+                    why = "the host allows others" if listed else "nothing in the file shows its element type"
+                    found.append(diagnostic("TL505", line, f"`{tensor}` is taken for {kind}: {why}", name))
         extrema = {line for launched in launches for line in launched.binding.spec.extrema}
         if extrema:
             text = (

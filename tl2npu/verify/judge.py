@@ -281,6 +281,7 @@ def judged(
     verdicts += [KernelVerdict(place.name, place.line, "not verified", _IDLE) for place in idle]
     for verdict in verdicts:
         told = verdict.name in faults.first and verdict.reason != _IDLE
+        told = told or any(verdict.reason.endswith(f": {why}") for why in faults.general)  # once, of the script
         if verdict.name in wanted and not told and verdict.status == "not verified":
             text = f"{verdict.name} was not verified: {verdict.reason}"
             faults.diagnostics.append(diagnostic(UNVERIFIED, verdict.line, text, verdict.name))

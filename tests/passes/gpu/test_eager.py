@@ -486,37 +486,10 @@ def test_a_wrong_migration_of_an_eager_script_is_taken_back() -> None:
     assert [(item.name, blocked) for item, blocked in left.left] == [("f", None)]
 
 
-def test_configurations_that_are_compiled_at_once() -> None:
-    host = """
-    def configs():
-        return [{"A": T.Tensor((64, 32), T.float32), "block": block} for block in (16, 32)]
-
-
-    kernels = f.par_compile(configs())
-    """
-    new = lazy(eager("A, block", TWICE, ROWS, "return C", host))
-    assert 'return [{"M": 64, "N": 32, "block": block} for block in (16, 32)]' in new
-    assert "kernels = [f(**config) for config in configs()]" in new
-
-
-@pytest.mark.parametrize(
-    ("listed", "expected"),
-    [
-        ('[{"A": torch.empty(64, 32), "block": 16}]', '[f(**config) for config in [{"M": 64, "N": 32, "block": 16}]]'),
-        ('[dict(M=64)], {"M": 64, "N": 32, "block": 16}', None),
-        ('[{"M": 64, "N": 32, "block": 16}]', '[f(**config) for config in [{"M": 64, "N": 32, "block": 16}]]'),
-        ('[{"A": make(), "block": 16}]', None),
-        ('[{"block": 16}]', None),
-        ("[(16,)]", None),
-        ("given", None),
-    ],
-)
-def test_spellings_of_configurations(listed: str, expected: str | None) -> None:
-    text = eager("A, block", TWICE, ROWS, "return C", f"def use(make, given):\n    return f.par_compile({listed})")
-    if expected is None:
-        assert [d.code for d in result_of(text).diagnostics if d.severity == "error"] == ["TL104"]
-    else:
-        assert f"return {expected}" in lazy(text)
+def test_configurations_that_are_compiled_at_once_are_refused() -> None:
+    host = "kernels = f.par_compile([{'M': 64, 'N': 32, 'block': 16}])"
+    text = eager("A, block", TWICE, ROWS, "return C", host)
+    assert [d.code for d in result_of(text).diagnostics if d.severity == "error"] == ["TL104"]
 
 
 GIVEN = ROWS.replace("t[i, j] * 2.0", "fn(t[i, j])")
@@ -552,31 +525,11 @@ M, N, dM, dN = T.dynamic("M, N, dM, dN")
 A: T.StridedTensor((M, N), (dM, dN), "float32")
 C = T.empty((M, N), "float32")
 """
-WHOLE = ROWS.replace("(block, N)", "(block, 32)").replace("(block, N)", "(block, 32)").replace("block, N", "block, 32")
 
 
 @pytest.mark.parametrize(
     "declared", [STRIDED, STRIDED.replace("((M, N), (dM, dN), ", "[[M, N], [dM, dN], ").replace('32")\nC', '32"]\nC')]
 )
-def test_tensors_of_any_strides_are_made_contiguous(declared: str) -> None:
-    host = "def use(a, b):\n    return f(a.T, 16), f((a + b), 16), f(a.contiguous(), 16)"
-    new = lazy(eager("A, block", declared, WHOLE, "return C", host))
-    assert "A: T.Tensor(" in new
-    assert "f(16)(a.T.contiguous()), f(16)((a + b).contiguous()), f(16)(a.contiguous())" in new
-    kept = lazy(eager("A, block", declared, WHOLE, "return C", "table = [f]"))
-    assert "(A.contiguous())" in kept
-
-
-@pytest.mark.parametrize(
-    ("declared", "body", "host"),
-    [
-        (STRIDED, WHOLE + "A[bx, 0] = 1.0\n", "def use(a):\n    return f(a, 16)"),
-        (STRIDED, WHOLE + "T.copy(t, A[bx * block, 0])\n", "def use(a):\n    return f(a, 16)"),
-        (STRIDED, WHOLE + "T.atomic_add(A[bx, 0], 1.0)\n", "def use(a):\n    return f(a, 16)"),
-        (STRIDED, WHOLE.replace("* 2.0", "* dM"), "def use(a):\n    return f(a, 16)"),
-        (STRIDED, WHOLE, "def use(a):\n    return f.compile(a.T, block=16)(a.T)"),
-    ],
-)
-def test_strides_that_matter(declared: str, body: str, host: str) -> None:
-    result = result_of(eager("A, block", declared, body, "return C", host))
-    assert [kernel.disposition for kernel in result.kernels] == ["refused"]
+def test_tensors_of_any_strides_are_refused(declared: str) -> None:
+    text = eager("A, block", declared, ROWS, "return C", "def use(a):\n    return f(a.T, 16)")
+    assert "TL193" in {d.code for d in result_of(text).diagnostics if d.severity == "error"}

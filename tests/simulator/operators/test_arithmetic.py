@@ -241,19 +241,6 @@ def test_round_takes_halves_to_even(call: Any) -> None:
     np.testing.assert_array_equal(dst, [0, 2, -2, 2])
 
 
-def test_operators_by_name(call: Any) -> None:
-    dst = blank(X)
-    call("tile.binary_op", dst=dst, src0=X, src1=Y, op="sub")
-    np.testing.assert_array_equal(dst, X - Y)
-    call("tile.unary_op", dst=dst, src0=X, op="relu")
-    np.testing.assert_array_equal(dst, np.maximum(X, 0))
-    dst = Y.copy()
-    call("tile.scalar_op", dst=dst, src0=X, scalar_value=1.0, op_tl="axpy")
-    np.testing.assert_array_equal(dst, X + Y)
-    with pytest.raises(UnsupportedOperator, match="'hypot'"):
-        call("tile.binary_op", dst=dst, src0=X, src1=Y, op="hypot")
-
-
 def test_constants(call: Any) -> None:
     dst = np.zeros((2, 4), np.uint32)
     call("tile.fill", buffer=dst, value=-1)

@@ -70,18 +70,6 @@ def test_a_pattern_of_positions(call: Any) -> None:
         call("tile.gather_mask", dst=dst, src=src, src1Pattern="P0101")
 
 
-def test_gatherb_takes_blocks_of_32_bytes(call: Any) -> None:
-    src = np.arange(256, dtype=np.uint16)
-    dst = np.zeros(256, np.uint16)
-    offsets = np.array([(15 - n) * 32 for n in range(16)], np.uint32)
-    call("tile.gatherb", dst=dst, src0=src, offset=offsets, repeat_time=2, dst_blk_stride=1, dst_rep_stride=8)
-    np.testing.assert_array_equal(dst, src.reshape(16, 16)[::-1].reshape(-1))
-    apart = np.zeros(256, np.uint16)
-    call("tile.gatherb", dst=apart, src0=src, offset=offsets, repeat_time=1, dst_blk_stride=2, dst_rep_stride=0)
-    np.testing.assert_array_equal(apart.reshape(16, 16)[::2], src.reshape(16, 16)[:7:-1])
-    assert not apart.reshape(16, 16)[1::2].any()
-
-
 @pytest.mark.parametrize("shape", [(16, 16), (32, 48)])
 def test_transpose(call: Any, shape: tuple[int, int]) -> None:
     src = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
@@ -172,13 +160,3 @@ def test_merge_needs_sorted_runs(call: Any) -> None:
     half = np.zeros(8, np.float16)
     with pytest.raises(UnsupportedOperator, match="float16"):
         call("tile.merge_sort", dst=np.zeros(16, np.float16), src0=half, src1=half)
-
-
-def test_a_buffer_for_sorting(call: Any) -> None:
-    buffer = np.zeros(128, np.float32)
-    call("tile.init_sort_buf", buffer=buffer, num=64, rsv=64)
-    assert np.isneginf(buffer[:64:2]).all()
-    assert (buffer[1:64:2].view(np.int32) == -1).all()
-    assert not buffer[64:].any()
-    with pytest.raises(UnsupportedOperator, match="rsv"):
-        call("tile.init_sort_buf", buffer=buffer, num=64, rsv=0)

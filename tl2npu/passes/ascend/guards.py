@@ -1,31 +1,22 @@
-"""TL205, TL206: ``if vid == 0`` in its two meanings.
+"""TL206: ``if vid == 0`` in a kernel that uses vid for nothing else: one vector core did all the work.
 
-Both branches doing the same to their half of a tile is the row split written out: they become one statement with a vid
-offset, which :mod:`tl2npu.passes.ascend.halves` then makes whole. A guard without an else, in a kernel that uses vid
-for nothing else, means that one vector core did all the work: the guard goes, and the compiler splits the rows or
-launches one vector core only. Where each core has guards of its own, their work must not meet in a tile: the cores had
-one each.
+The guard goes, and the compiler splits the rows or launches one vector core only. Where each core has guards of its
+own, their work must not meet in a tile: the cores had one each. An ``else`` is refused: two texts are not one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import libcst as cst
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.comparisons import OPERATORS
-from tl2npu.kernel.environment import Env
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.model import Branch, Kernel, Stmt, walk
 from tl2npu.kernel.symbolic import Opaque, Sym, const
 from tl2npu.passes.job import Job
-from tl2npu.passes.writing.render import Unrenderable, render
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import child_fields, names_in
+from tl2npu.source.tree import names_in
 
 
 def tested_core(stmt: Stmt, vid: str) -> int | None:
@@ -55,11 +46,10 @@ def normalise(job: Job) -> None:
     guards = _guards(kernel)
     if not guards:
         return
-    two_sided = [(stmt, core) for stmt, core in guards if isinstance(stmt.node, cst.If) and stmt.node.orelse]
-    if len(two_sided) == len(guards):
-        _join_halves(job, two_sided)
-        return
-    if two_sided or not _only_guards(kernel, guards):
+    two_sided = next((stmt for stmt, _ in guards if stmt.orelse), None)
+    if two_sided is not None:
+        raise Blocked("TL220", two_sided.node, "the two vector cores run different statements")
+    if not _only_guards(kernel, guards):
         raise Blocked("TL220", guards[0][0].node, "only one vector core works here, but vid is used elsewhere too")
     _refuse_meetings(kernel, guards)
     edits = Edits(job.file.index)
@@ -123,76 +113,3 @@ def _only_guards(kernel: Kernel, guards: list[tuple[Branch, int]]) -> bool:
     name = kernel.launched.names[1]
     uses = sum(1 for node in names_in(kernel.launched.node.body) if node.value == name)
     return uses == len(guards)
-
-
-def _join_halves(job: Job, guards: list[tuple[Branch, int]]) -> None:
-    edits = Edits(job.file.index)
-    vid = job.kernel.launch.names[1] if job.kernel.launch else "vid"
-    for stmt, core in guards:
-        assert isinstance(stmt.node, cst.If)
-        if not isinstance(stmt.node.orelse, cst.Else):
-            raise Blocked("TL220", stmt.node, "the two vector cores run different statements")
-        first, second = list(body_of(stmt.node)), list(body_of(stmt.node.orelse))
-        if core == 1:
-            first, second = second, first
-        if len(first) != len(second):
-            raise Blocked("TL220", stmt.node, "the two vector cores run different statements")
-        env = stmt.env
-
-        joiner = _Joiner(job, env, vid, stmt)
-        joined = [joiner.join(a, b) for a, b in zip(first, second, strict=True)]
-        edits.replace_many(stmt.node, joined)
-        job.change("TL205", stmt.node, "merged the statements of both halves")
-    job.apply(edits)
-
-
-@dataclass(frozen=True, eq=False)
-class _Joiner:
-    """Makes one statement of two that do the same to the two halves."""
-
-    job: Job
-    env: Env
-    vid: str
-    stmt: Branch
-
-    def join(self, left: cst.CSTNode, right: cst.CSTNode, index: bool = False) -> cst.CSTNode:
-        """``low + vid * step`` where two indices differ by an offset; raises :class:`Blocked` for other differences."""
-        if code(left) == code(right):
-            return left
-        if index and isinstance(left, cst.BaseExpression) and isinstance(right, cst.BaseExpression):
-            return self._offset(left, right)
-        if type(left) is not type(right):
-            raise self._different()
-        changes: dict[str, object] = {}
-        inside = index or isinstance(left, (cst.Index, cst.Slice))
-        for name in child_fields(type(left)):
-            mine, theirs = getattr(left, name), getattr(right, name)
-            if isinstance(mine, cst.CSTNode) and isinstance(theirs, cst.CSTNode):
-                joined = self.join(mine, theirs, inside)
-                if joined is not mine:
-                    changes[name] = joined
-            elif isinstance(mine, (tuple, list)) and isinstance(theirs, (tuple, list)):
-                if len(mine) != len(theirs):
-                    raise self._different()
-                items = [self.join(a, b, inside) for a, b in zip(mine, theirs, strict=True)]
-                if any(new is not old for new, old in zip(items, mine, strict=True)):
-                    changes[name] = items
-            elif mine != theirs and not isinstance(mine, cst.MaybeSentinel):
-                raise self._different()
-        if not changes:
-            raise self._different()  # the texts differ, and not in an index
-        return left.with_changes(**changes)
-
-    def _offset(self, left: cst.BaseExpression, right: cst.BaseExpression) -> cst.BaseExpression:
-        low = self.job.file.evaluator.sym(left, self.env)
-        step = self.job.file.evaluator.sym(right, self.env) - low
-        if step.is_zero:
-            return left
-        try:
-            moved = f"{self.vid} * ({render(step)})"
-        except Unrenderable:
-            raise self._different() from None
-        return cst.parse_expression(moved if low.is_zero else f"{code(left)} + {moved}")
-
-    def _different(self) -> Blocked:
-        return Blocked("TL220", self.stmt.node, "the two vector cores run different statements")

@@ -38,7 +38,7 @@ from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children as nodes_below
-from tl2npu.source.tree import mentioned, names_in, nodes_of
+from tl2npu.source.tree import names_in, nodes_of
 
 FLAG_NAMES = ("flag", "flag_id", "event_id", "id")
 
@@ -305,8 +305,6 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
     try:
         body = merger.in_text_order(ordered) or _merged(merger, sides)
     except Blocked as blocked:
-        if isinstance(blocked, NameClash) and _separate_names(job, block, run, blocked):
-            return
         merger = Merger(job.kernel)
         body = [line.node for _, line in ordered]
         job.note(blocked.code, blocked.node, f"{blocked.message}; the loops were not merged", "info")
@@ -352,37 +350,8 @@ def _check_names(sides: Mapping[Side, list[Line]]) -> None:
         used = {name.value for line in sides[other] for name in names_in(line.node)}
         for name, values in here.items():
             if name in used and not (len(values) == 1 and there.get(name) == values):
-                raise NameClash(sides[side][0].node, name)
-
-
-class NameClash(Blocked):
-    """Both cores use a name for different things."""
-
-    def __init__(self, node: cst.CSTNode, name: str) -> None:
-        super().__init__("TL310", node, f"both cores use the name `{name}` for different things")
-        self.name = name
-
-
-def _separate_names(job: Job, block: Sequence[Line], run: Sequence[Line], clash: NameClash) -> bool:
-    """Give the vector core a name of its own; False if its name may come from elsewhere or be used elsewhere."""
-    mine = [line for line in run if isinstance(line.stmts[0], ScopeBlock) and line.stmts[0].side is Side.VECTOR]
-    rest = [line for line in block if line not in run]
-    new = _own(clash.name, Side.VECTOR)
-    uses = [name for line in mine for name in names_in(line.node) if name.value == clash.name]
-    every = [name for name in names_in(job.located.node) if name.value == clash.name]
-    cube = [name for line in run if line not in mine for name in names_in(line.node) if name.value == clash.name]
-    bound_first = bool(uses) and isinstance(job.file.index.parent(uses[0]), cst.AssignTarget)
-    taken = new in mentioned(job.module)
-    if not bound_first or taken or (rest and len(every) != len(uses) + len(cube)):
-        return False
-    edits = Edits(job.file.index)
-    for name in uses:
-        edits.replace(name, cst.Name(new, lpar=name.lpar, rpar=name.rpar))
-    job.change(
-        "TL307", mine[0].node, f"renamed `{clash.name}` of the vector core to `{new}`: the cube core has the same name"
-    )
-    job.apply(edits)
-    return True
+                text = f"both cores use the name `{name}` for different things"
+                raise Blocked("TL310", sides[side][0].node, text)
 
 
 def _assignments(block: Sequence[Line]) -> dict[str, set[str]]:

@@ -16,8 +16,6 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.eager.extents import Axis, Hosts, axes_of, choice, is_told
 from tl2npu.passes.eager.kernel import Plan
-from tl2npu.passes.eager.parallel import PARALLEL, Config, all_of, config_of, displays
-from tl2npu.passes.eager.strided import contiguous
 from tl2npu.passes.eager.wrapper import attribute_for
 from tl2npu.passes.names.definitions import visible_uses
 from tl2npu.source.edits import Edits
@@ -61,8 +59,6 @@ class Callers:
         self.reason = ""
         self.calls: list[_Call] = []
         self.changes: list[tuple[cst.CSTNode, str]] = []
-        self.configs: list[Config] = []
-        """What callers compile at once."""
         self.attributes: list[str] = []
         """Statements that give the function what is asked of the kernel."""
 
@@ -102,8 +98,6 @@ class Callers:
             _apart([*self.calls, *direct])
         except _Unclear as unclear:
             self._keep_name(str(unclear))
-        if plan.strided and any(found.method in ("compile", PARALLEL) for found in self.calls):
-            raise self._blocked(plan.node, f"callers of the compiled kernel would pass `{min(plan.strided)}` as it is")
         if self.wrapped:
             self._check_receivers([use for use in uses if self._call(use) is None])
             for call in direct:
@@ -126,8 +120,7 @@ class Callers:
             return _Call(use, above, None)
         if isinstance(above, cst.Attribute) and above.value is use:
             call = self.index.parent(above)
-            known = above.attr.value in (*_METHODS, PARALLEL)
-            if not known or not isinstance(call, cst.Call) or call.func is not above:
+            if above.attr.value not in _METHODS or not isinstance(call, cst.Call) or call.func is not above:
                 raise self._blocked(above, f"a factory has no attribute `{above.attr.value}`")
             return _Call(use, call, above.attr.value)
         return None
@@ -144,8 +137,6 @@ class Callers:
         for user in self.users.of(self.plan.name):
             found += [(self.plan.node, asked) for asked in asked_in(user.path, user.names)]
         for node, asked in found:
-            if self.plan.strided and asked.attribute == "compile":
-                raise self._blocked(node, f"`{asked.who}` would pass `{min(self.plan.strided)}` as it is")
             attribute = attribute_for(asked, self.plan, self.factory_name)
             if attribute is None:
                 raise self._blocked(
@@ -167,23 +158,12 @@ class Callers:
     def _bind(self, found: _Call) -> None:
         """Which argument is which parameter. Raises _Unclear, for a method Blocked."""
         try:
-            if found.method == PARALLEL:
-                self.configs += self._configs(found)
-                return
             given = self._arguments(found)
             self._extents(found, given)
         except _Unclear as unclear:
             if found.method is None:
                 raise
             raise self._blocked(found.call, str(unclear)) from None
-
-    def _configs(self, found: _Call) -> list[Config]:
-        """The dictionaries that a call compiles, which will hold the extents in place of tensors."""
-        listed = displays(self.index, found.call)
-        made = [config_of(display, self.plan, self.axes) for display in listed or ()]
-        if listed is None or any(config is None for config in made):
-            raise self._blocked(found.name, f"cannot follow the configurations of `{PARALLEL}`")
-        return [config for config in made if config is not None]
 
     def _arguments(self, found: _Call) -> dict[str, cst.BaseExpression]:
         """The tensors that a call gives, by parameter; their arguments are noted to be moved."""
@@ -215,8 +195,7 @@ class Callers:
         missing = [name for name in run_time if name not in given]
         if missing and found.method is None:
             raise _Unclear(f"a call does not pass `{missing[0]}`")
-        tensors = {name: contiguous(value) if name in plan.strided else value for name, value in given.items()}
-        found.tensors = [tensors[name] for name in run_time if name in tensors]
+        found.tensors = [given[name] for name in run_time if name in given]
         return given
 
     def _extents(self, found: _Call, given: dict[str, cst.BaseExpression]) -> None:
@@ -275,16 +254,7 @@ class Callers:
 
     def edit(self, edits: Edits) -> None:
         """Rewrite the factory's arguments; :meth:`finish` adds the second call."""
-        for config in self.configs:
-            for element, new in config.new:
-                edits.replace_many(element, new)
         for found in self.calls:
-            if found.method == PARALLEL:
-                old_name = found.name
-                if self._factory(found) is not old_name:
-                    edits.replace(old_name, found.name)
-                self.changes.append((found.call, f"`{code(found.call.func)}(...)` follows the factory"))
-                continue
             self._edit_arguments(found, edits)
             if found.method is not None:
                 assert isinstance(found.call.func, cst.Attribute)
@@ -330,11 +300,6 @@ class Callers:
         edits = Edits(index)
         for found in self.calls:
             made = index.parent(found.name)
-            if found.method == PARALLEL:
-                call = index.parent(made) if made is not None else None
-                assert isinstance(call, cst.Call)
-                edits.replace(call, all_of(found.name, call))
-                continue
             assert isinstance(made, cst.Call)
             # A parenthesis around the old call belongs around the new one.
             bare = made.with_changes(lpar=(), rpar=())

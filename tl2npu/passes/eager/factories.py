@@ -182,8 +182,6 @@ def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) ->
         current = _with_wrapper(current, factory_name, [wrapper, *_set_off(attributes, index, node)])
     result.made(factory_name, eager)
     result.changes.append((eager, "TL102", node, f"wrote a factory with a prim_func for `{eager.name}`"))
-    for name in sorted(plan.strided):
-        result.changes.append((eager, "TL614", node, f"`{name}` is contiguous: callers pass `{name}.contiguous()`"))
     for param, function in plan.given.items():
         message = f"every call gives `{function}` as `{param}`: the kernel calls it by its name"
         result.changes.append((eager, "TL102", node, message))

@@ -9,7 +9,6 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.passes.eager.strided import STRIDED, as_plain, is_only_read, strides_of
 from tl2npu.source.blocks import LineSlot, comment_line
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
@@ -63,7 +62,6 @@ class Plan:
         self._declare_in_signature()
         self._read()
         self._check()
-        self.strided = self._made_plain()
 
     def blocked(self, node: cst.CSTNode, why: str) -> Blocked:
         """The refusal of this kernel."""
@@ -282,28 +280,6 @@ class Plan:
         if isinstance(line, cst.If) and mentioned(line.test) & self._symbolic:
             raise self.blocked(line, "a condition outside of the launch depends on a symbolic extent")
         return bool(made or used & self._symbolic)
-
-    def _made_plain(self) -> frozenset[str]:
-        """Declare the inputs that may have any strides as contiguous; their names."""
-        found: set[str] = set()
-        for name, item in self.declared.items():
-            written = item.annotation
-            kind = written.func if isinstance(written, cst.Call) else getattr(written, "value", None)
-            spelled = self.names.spell(PREFIX + "Tensor", self.node)
-            if kind is None or self.operator(kind) != STRIDED or spelled is None:
-                continue
-            plain = as_plain(written, cst.parse_expression(spelled))
-            if plain is None or not is_only_read(self.index, self.node.body, name, self.operator):
-                continue
-            strides = mentioned(strides_of(written))
-            inside = {id(part) for part in names_in(strides_of(written))}
-            used = [part for line in (*self.launches, *self.inner) for part in names_in(line)]
-            used += [part for other in (*self.inputs, *self.results) for part in names_in(other.annotation)]
-            if any(part.value in strides and id(part) not in inside for part in used):
-                continue  # the kernel computes with them
-            self.declared[name] = Declared(name, plain, item.line)
-            found.add(name)
-        return frozenset(found)
 
     # -- checking ---------------------------------------------------------------------------------------------------
 

@@ -34,8 +34,7 @@ def wrapper_of(plan: Plan, factory: str, axes: Mapping[str, Sequence[Axis]]) -> 
         passed = [*extents, *(f"{p.name.value}={p.name.value}" for p in config)] + ([] if in_order else ["**extents"])
     indent = plan.index.module.default_indent
     text = f"def {plan.name}({', '.join(params)}):\n{indent}return {factory}({', '.join(passed)})"
-    passed_on = [f"{name}.contiguous()" if name in plan.strided else name for name in tensors]
-    text += f"({', '.join(passed_on)})\n"
+    text += f"({', '.join(tensors)})\n"
     made = cst.parse_statement(text, plan.index.module.config_for_parsing)
     assert isinstance(made, cst.FunctionDef)
     if config and "*args" not in params:

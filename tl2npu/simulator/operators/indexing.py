@@ -1,7 +1,7 @@
 """``T.tile`` operators that make indices or move elements by them: progressions, gathers, transposition.
 
 Sources: tl_templates/ascend/common.h (``GatherMask``, ``Gather``, ``Gatherb``, ``transpose``), codegen_ascend.cc.
-Offsets of ``gather`` and ``gatherb`` are bytes, from where the source begins; they may lead beyond its region.
+Offsets of ``gather`` are bytes, from where the source begins; they may lead beyond its region.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from tl2npu.simulator.operators.tiles import (
     itemsize,
     number,
     put,
-    put_at,
     region,
     same_type,
     span,
     take,
 )
 
-_BLOCK = 32
 """Bytes of the blocks that addresses and strides of vector instructions count in."""
 
 
@@ -96,27 +94,6 @@ def gather_mask(A: Any, dst: Any, src: Any, src1Pattern: Any) -> None:
         raise SimulatorError(f"T.tile.gather_mask: no pattern {src1Pattern!r}; there are {', '.join(_PATTERNS)}")
     start, step = _PATTERNS[src1Pattern]
     put("gather_mask", dst, flat[start::step])
-
-
-@semantics("tile.gatherb", reads="src0 offset", writes="dst", raw=True)
-def gatherb(
-    A: Any, dst: Any, src0: Any, offset: Any, repeat_time: Any, dst_blk_stride: Any, dst_rep_stride: Any
-) -> None:
-    """Blocks of 32 bytes: block ``i`` comes from byte ``offset[i]``; eight of them make a repeat."""
-    target, offsets = region("gatherb", dst, "w"), region("gatherb", offset, "r").reshape(-1)
-    same_type("gatherb", src0.array, target)
-    blocks = int(repeat_time) * 8
-    if blocks > offsets.size:
-        raise SimulatorError(f"T.tile.gatherb: {blocks} blocks, but {offsets.size} offsets")
-    whole = offsets[:blocks].astype(np.int64)
-    if np.any(whole % _BLOCK):
-        raise SimulatorError(f"T.tile.gatherb: the byte offsets have to be multiples of {_BLOCK}")
-    each = _BLOCK // itemsize(src0)
-    inside = np.arange(each)
-    n = np.arange(blocks)
-    to = n // 8 * int(dst_rep_stride) + n % 8 * int(dst_blk_stride)
-    values = take("gatherb", from_here(src0, "r"), (whole // itemsize(src0))[:, None] + inside)
-    put_at("gatherb", target, to[:, None] * each + inside, values)
 
 
 @semantics("tile.transpose", reads="src", writes="dst")

@@ -16,6 +16,7 @@ POINTERS = "raw pointers are not modelled"
 DEVICES = "it reaches the memory of another device, and one device is simulated"
 VECTORS = "vectors of elements in a scalar have no meaning in an Ascend kernel: tile operators take their place"
 BUILDER = "TVM script in the builder's form; write it as a Python statement"
+UNUSED = "no known kernel uses it, and nobody has compared it with a device"
 UNRESOLVED = "the Ascend compiler has no instruction for it and leaves the call unresolved"
 
 refuse(
@@ -83,3 +84,9 @@ refuse("the Ascend compiler rejects it: use T.tile.atomic_add", "atomic_addx2", 
 refuse("GPU only: use T.printf or T.dump_tensor", "print")
 refuse("GPU only", "dp4a", "c2d_im2col")
 refuse("the compiler has no code for it: use T.tile.brcb_experiment", "tile.brcb")
+refuse(
+    UNUSED,
+    *(f"tile.{name}" for name in "binary_op unary_op scalar_op init_sort_buf gatherb".split()),
+    *(f"tile.{form}{kind}" for form in ("wholereduce", "block_reduce_") for kind in ("max", "min", "sum")),
+    *("tile.fill_experiment", "tile.bilinear_interpolation"),
+)

@@ -3,7 +3,7 @@
 In float32 an index lies behind its value. ``sort`` and ``topk`` make the indices themselves and hold them as float
 *numbers*, in float16 too; ``sort32`` takes the bits of a uint32 that the caller gives (in float16 behind a zero).
 Equal values keep the order in which they come. Source: tl_templates/ascend/common.h (``Sort``, ``TopK``,
-``MergeSort``, ``InitSortBuf``).
+``MergeSort``).
 """
 
 from __future__ import annotations
@@ -102,23 +102,3 @@ def merge_sort(A: Any, dst: Any, src0: Any, src1: Any, src2: Any = None, src3: A
             raise SimulatorError(f"T.tile.merge_sort: a source {list(run.shape)} is not in descending order")
     pairs = np.concatenate([run.reshape(-1)[: run.size // 2 * 2].reshape(-1, 2) for run in runs])
     put("merge_sort", dst, pairs[A.descending(pairs[:, 0])])
-
-
-@semantics("tile.init_sort_buf", writes="buffer")
-def init_sort_buf(A: Any, buffer: Any, num: Any, rsv: Any) -> None:
-    """Pairs (minus infinity, index -1) in whole blocks of 64 elements.
-
-    The compiler passes ``rsv`` where the number of elements belongs, so both have to be the same.
-    """
-    if int(num) != int(rsv):
-        raise UnsupportedOperator(
-            f"T.tile.init_sort_buf: the compiler takes rsv ({int(rsv)}) for the number of elements, num is {int(num)}"
-        )
-    if buffer.dtype.itemsize != 4:
-        raise SimulatorError("T.tile.init_sort_buf: the buffer has to be of 4-byte elements")
-    count = int(num) // 64 * 64
-    if count > buffer.size:
-        raise SimulatorError(f"T.tile.init_sort_buf: {count} elements of a tile that has {buffer.size}")
-    bits = A.same_bits(buffer, "int32")[:count]
-    bits[0::2] = np.array([0xFF800000], np.uint32).view(np.int32)[0]
-    bits[1::2] = -1

@@ -185,27 +185,3 @@ def _counted(A: Any, name: str, out: Any, buffer: Any, count: Any) -> tuple[Any,
     source, target = span(name, buffer, count, "r"), span(name, out, count, "w")
     same_type(name, source, target)
     return target, source
-
-
-@semantics("tile.binary_op", reads="src0 src1", writes="dst")
-def binary_op(A: Any, dst: Any, src0: Any, src1: Any, op: str) -> None:
-    """``T.tile.binary_op(dst, src0, src1, "add")``: what the binary operators are made of."""
-    if op not in _BINARY and op not in _BITS:
-        raise UnsupportedOperator(f"T.tile.binary_op: no operator {op!r}")
-    (bits if op in _BITS else binary)(A, op, dst, src0, src1)
-
-
-@semantics("tile.unary_op", reads="src0", writes="dst")
-def unary_op(A: Any, dst: Any, src0: Any, op: str) -> None:
-    """``T.tile.unary_op(dst, src0, "exp")``: what the unary operators are made of."""
-    if op not in _UNARY and op not in ("relu", "bitwise_not"):
-        raise UnsupportedOperator(f"T.tile.unary_op: no operator {op!r}")
-    unary(A, op, dst, src0)
-
-
-@semantics("tile.scalar_op", reads="src0 dst", writes="dst")
-def scalar_op(A: Any, dst: Any, src0: Any, scalar_value: Any, op_tl: str) -> None:
-    """``T.tile.scalar_op(dst, src0, 2.0, "axpy")``: what ``leaky_relu`` and ``axpy`` are made of."""
-    if op_tl not in ("leaky_relu", "axpy", "bitwise_lshift", "bitwise_rshift"):
-        raise UnsupportedOperator(f"T.tile.scalar_op: no operator {op_tl!r}")
-    with_scalar(A, op_tl, dst, src0, scalar_value)

@@ -7,12 +7,11 @@ instructions' rules in the field's tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
+from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.operators.registry import semantics
 from tl2npu.simulator.operators.tiles import from_here, itemsize, number, put_at, same_type, span, take
 
@@ -35,61 +34,6 @@ def positions(each: int, count: Any, block_stride: Any, repeat_stride: Any) -> n
     block = np.arange(_BLOCKS)[None, :, None] * int(block_stride)
     flat: np.ndarray = ((repeat + block) * each + np.arange(each)).reshape(int(count), _BLOCKS * each)
     return flat
-
-
-def _whole(kind: str) -> Callable[..., None]:
-    def function(
-        A: Any,
-        dst: Any,
-        src: Any,
-        mask: Any,
-        repeattimes: Any,
-        dstrepstride: Any,
-        srcblkstride: Any,
-        srcrepstride: Any,
-        ReduceOrder: str = "ORDER_VALUE_INDEX",
-    ) -> None:
-        name = f"wholereduce{kind}"
-        values = repeats(name, src, repeattimes, srcblkstride, srcrepstride, mask)
-        target = from_here(dst, "w")
-        same_type(name, values, target)
-        at = np.arange(len(values)) * int(dstrepstride)
-        result = getattr(A, kind)(values, 1)
-        if kind == "sum" or ReduceOrder == "ORDER_ONLY_VALUE":
-            put_at(name, target, at, result)
-            return
-        if ReduceOrder not in ("ORDER_VALUE_INDEX", "ORDER_INDEX_VALUE"):
-            raise UnsupportedOperator(f"T.tile.{name} with {ReduceOrder}")
-        index = getattr(A, f"arg{kind}")(values).astype(f"u{itemsize(dst)}")
-        first, second = result, A.same_bits(index, dst.dtype)
-        if ReduceOrder == "ORDER_INDEX_VALUE":
-            first, second = second, first
-        put_at(name, target, 2 * at, first)
-        put_at(name, target, 2 * at + 1, second)
-
-    return function
-
-
-def _block(kind: str) -> Callable[..., None]:
-    def function(
-        A: Any, dst: Any, src: Any, repeat: Any, mask: Any, dstPepStride: Any, srcBlkStride: Any, srcRepStride: Any
-    ) -> None:
-        name = f"block_reduce_{kind}"
-        each = _BLOCK // itemsize(src)
-        values = repeats(name, src, repeat, srcBlkStride, srcRepStride, mask)
-        target = from_here(dst, "w")
-        same_type(name, values, target)
-        at = np.arange(len(values)) * int(dstPepStride) * _BLOCKS
-        for block in range(-(-values.shape[1] // each)):
-            part = values[:, block * each : (block + 1) * each]
-            put_at(name, target, at + block, getattr(A, kind)(part, 1))
-
-    return function
-
-
-for _kind in ("max", "min", "sum"):
-    semantics(f"tile.wholereduce{_kind}", reads="src", writes="dst", raw=True)(_whole(_kind))
-    semantics(f"tile.block_reduce_{_kind}", reads="src", writes="dst", raw=True)(_block(_kind))
 
 
 @semantics("tile.brcb_experiment", reads="src", writes="dst", raw=True)
@@ -158,20 +102,6 @@ def sum_rows(A: Any, dst: Any, src: Any, sumParams: Any) -> None:
     put_at("sum_experiment", target, np.arange(rows), A.sum(take("sum_experiment", flat, at), 1))
 
 
-@semantics("tile.fill_experiment", writes="dst", raw=True)
-def fill(A: Any, dst: Any, value: Any, mask: Any, repeatTimes: Any, dstBlockStride: Any, dstRepeatStride: Any) -> None:
-    """A number where the bits of ``mask[0]`` are one; only 64 bits are passed on, so 4-byte elements only."""
-    each = _BLOCK // itemsize(dst)
-    if each * _BLOCKS > 64:
-        raise UnsupportedOperator(
-            f"T.tile.fill_experiment of {dst.dtype}: the mask of a repeat has 128 bits, and only 64 are passed on"
-        )
-    chosen = [n for n in range(each * _BLOCKS) if int(mask[0]) >> n & 1]
-    target = from_here(dst, "w")
-    at = positions(each, repeatTimes, dstBlockStride, dstRepeatStride)[:, chosen]
-    put_at("fill_experiment", target, at, np.full(at.size, A.like(number(value), target), target.dtype))
-
-
 @semantics("tile.gathermask_experiment", reads="src0 src1Pattern", writes="dst", raw=True)
 def gathermask(
     A: Any,
@@ -204,42 +134,3 @@ def gathermask(
 @semantics("tile.datacachecleanandinvalid_experiment", reads="dst", raw=True)
 def clean_cache(A: Any, dst: Any, CacheLine: str, DcciDst: str) -> None:
     """Cleans the data cache: memory here has no cache in front of it."""
-
-
-@semantics("tile.bilinear_interpolation", reads="src0 src0_offset src1", writes="dst", raw=True)
-def bilinear_interpolation(
-    A: Any,
-    dst: Any,
-    src0: Any,
-    src0_offset: Any,
-    src1: Any,
-    mask: Any,
-    h_repeat: Any,
-    repeat_mode: bool,
-    dst_blk_stride: Any,
-    v_r_offset: Any,
-    v_repeat: Any,
-) -> None:
-    """``v_repeat`` repeats, each the sum of ``h_repeat`` repeats of blocks of ``src0``, times a number of ``src1``.
-
-    ``src0_offset`` has a byte offset for every block. ``repeat_mode`` True: a number for every block; False: one for
-    every repeat. The results lie ``v_r_offset`` elements apart. float16 only.
-    """
-    name = "bilinear_interpolation"
-    if src0.dtype != "float16":
-        raise SimulatorError(f"T.tile.{name} of {src0.dtype}: it is for float16")
-    each, down, across = _BLOCK // 2, int(v_repeat), int(h_repeat)
-    offsets = take(name, from_here(src0_offset, "r"), np.arange(down * across * _BLOCKS)).astype(np.int64)
-    if np.any(offsets % _BLOCK):
-        raise SimulatorError(f"T.tile.{name}: the byte offsets have to be multiples of {_BLOCK}")
-    blocks = take(name, from_here(src0, "r"), offsets[:, None] // 2 + np.arange(each))
-    numbers = np.arange(down * across * _BLOCKS) if repeat_mode else np.repeat(np.arange(down * across), _BLOCKS)
-    products = A.mul(blocks, take(name, from_here(src1, "r"), numbers)[:, None])
-    parts = products.reshape(down, across, _BLOCKS * each)
-    total = parts[:, 0]
-    for n in range(1, across):
-        total = A.add(total, parts[:, n])
-    at = np.arange(down)[:, None] * int(v_r_offset) + positions(each, 1, dst_blk_stride, 0)
-    target = from_here(dst, "w")
-    same_type(name, total, target)
-    put_at(name, target, at[:, : int(mask)], total[:, : int(mask)])

@@ -17,7 +17,7 @@ from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.torch_names import annotated, assigned
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Meta, Tensor, Unknown
-from tl2npu.triton.host.variants import conditions, normal, stable, strings
+from tl2npu.triton.host.variants import LIMIT, conditions, normal, stable, strings
 from tl2npu.triton.read import spec as specs
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.values import DType, Pointer, Tile, Value
@@ -408,8 +408,13 @@ class _Binder:
         if value.described == "always" or (value.described and not stable(value.of, self.site.function)):
             raise self.refuse("TL538", f"`{value.text}` is a tensor descriptor that the host makes")
         several = "" if value.dtype is None or "+" not in value.dtype else value.dtype.replace("+", ", ")
-        if several or (value.dtype is None and self.site.alone):
-            test = self.types()
+        listed, test = self.site.scope.listed.get(value.dtype or "", ""), self.types()
+        if listed and test is None:
+            if self.site.alone and len(self.site.scope.assumed) < LIMIT and stable(listed, self.site.function):
+                raise Undecided("TL513", self.site.call.lineno, f"the host allows {several} for `{value.text}`", listed)
+            assumed.append(name)
+            value = replace(value, dtype=several.partition(",")[0])
+        elif several or (value.dtype is None and self.site.alone):
             message = f"`{value.text}` is passed with the element types {several}"
             if test is not None and (several or stable(test, self.site.function)):
                 raise Undecided("TL513", self.site.call.lineno, message, test)

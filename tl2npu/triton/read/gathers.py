@@ -7,7 +7,7 @@ steps that no shape of their tensor has: each row is where it lies in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, const, opaque, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, rebuilt, substituted
@@ -19,6 +19,7 @@ from tl2npu.triton.read.ranges import smallest
 from tl2npu.triton.read.state import Places, State
 from tl2npu.triton.read.values import Pointer, Shape, Tile
 from tl2npu.triton.read.views import Placed, names
+from tl2npu.triton.refused import Below
 
 ELEMENT = "element"
 """An element of a tile of places: the tile's name, and the place along its axis."""
@@ -75,9 +76,15 @@ def is_flat(state: State, pointer: Pointer) -> bool:
     return pointer.param in state.spec.flat and any(extent.constant != 1 for extent in pointer.shape)
 
 
-def axes(state: State, pointer: Pointer) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes of a tile along which its rows are, and those in a row, in the order of memory. Raises ``Refused``."""
+def axes(
+    state: State, pointer: Pointer, below: Below | None = None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of a tile along which its rows are, and those in a row, in the order of memory.
+
+    Rows are along the axis of loaded places, or of rows that may lie below. Raises ``Refused``.
+    """
     found = {axis_of(name) for atom in atoms(pointer) for name in atom.args[1].names}
+    found |= {below.number} if below is not None else set()
     several = [n for n, extent in enumerate(pointer.shape) if extent.constant != 1]
     if pointer.param in state.spec.flat:
         used = [n for n in several if f"@{n}" in pointer.offset.names]
@@ -104,6 +111,8 @@ class _Rows:
     mask: Tile | None
     axes: tuple[int, ...]
     at: tuple[Sym, ...]
+    below: Below | None = None
+    named: list[Stmt] = field(default_factory=list)
 
     def loop(self, body: Callable[[Placed], Sequence[Stmt]], place: Place) -> tuple[list[Stmt], Placed, list[Expr]]:
         """The loop over the rows, where one of them lies, and the conditions on elements of a row."""
@@ -116,13 +125,13 @@ class _Rows:
             by_row = [c for c in conditions if not any(axis_of(name) is not None for name in names(c))]
             by_element = [c for c in conditions if c not in by_row]
             placed = place(pointer, Tile(pointer.shape, _all(by_element)) if by_element else None)
-            if placed.order != axes(state, self.pointer)[1]:
+            if placed.order != axes(state, self.pointer, self.below)[1]:
                 raise state.refuse("TL523", "elements of a row at a loaded place are not consecutive")
             rest = [*placed.rest, *placed.edge]
             by_place = known.keys() & {name for c in rest for name in names(c)}
             if by_place or any(True for c in conditions for _ in loads(c)):
                 raise state.refuse("TL523", "a mask depends on loaded places and on the element")
-            done = self.first(known, by_row, list(body(placed)))
+            done = self.first(known, by_row, [*self.named, *body(placed)])
         for name in names_of_rows:
             del state.ranges.last[name]
         for number, row in reversed(rows):
@@ -144,7 +153,14 @@ class _Rows:
             known[name] = state.places[tile]
             named[atom] = by_tile[tile] = var(name)
             state.ranges.unknown.add(name)
-        offset = _replaced(self.pointer.offset, named).substitute(here)
+        if self.below is not None:  # a name for the index: nothing need be known of it, as the mask is
+            name, number = state.fresh("at"), self.below.number
+            first = self.below.index.substitute({f"@{number}": 0})
+            self.named = [Let(name, Index(first + here[f"@{number}"]), state.origin)]
+            state.ranges.unknown.add(name)
+            offset = self.pointer.offset.substitute({**here, f"@{number}": var(name) - first})
+        else:
+            offset = _replaced(self.pointer.offset, named).substitute(here)
 
         def part(item: Expr) -> Expr | None:
             return Index(by_tile[item.buffer]) if isinstance(item, Load) and item.buffer in by_tile else None
@@ -210,9 +226,17 @@ def _replaced(value: Sym, named: dict[Atom, Sym]) -> Sym:
     return total
 
 
-def load(state: State, pointer: Pointer, mask: Tile | None, other: object, place: Place, buffer: str) -> Tile:
+def load(
+    state: State,
+    pointer: Pointer,
+    mask: Tile | None,
+    other: object,
+    place: Place,
+    buffer: str,
+    below: Below | None = None,
+) -> Tile:
     """The value of a load of rows; ``buffer``: the tile that they go to, rows first."""
-    dtype, rows = state.spec.tensors[pointer.param].held, _of(state, pointer, mask)
+    dtype, rows = state.spec.tensors[pointer.param].held, _of(state, pointer, mask, below)
     beyond = cast(operation("add", [0 if other is None else other, 0], state.line), dtype)
     loop, placed, rest = rows.loop(
         lambda placed: [Move(placed.region, _row(state, buffer, rows, placed), state.origin)], place
@@ -221,7 +245,7 @@ def load(state: State, pointer: Pointer, mask: Tile | None, other: object, place
         state.emit(Map(buffer, beyond.expr, state.origin))
     for stmt in loop:
         state.emit(stmt)
-    value = Tile(pointer.shape, Load(buffer, tuple(axis(n) for n in order(state, pointer)), dtype))
+    value = Tile(pointer.shape, Load(buffer, tuple(axis(n) for n in order(state, pointer, below)), dtype))
     zero = isinstance(beyond.expr, Const) and beyond.expr.value == 0
     for condition in rest if not zero else [c for c in rest if c not in placed.edge]:
         value = operation("select", [Tile(pointer.shape, condition), value, beyond], state.line)
@@ -255,19 +279,19 @@ def _as_far(state: State, placed: Placed) -> tuple[Placed, list[Expr]]:
     return replace(placed, shape=tuple(shape)), some
 
 
-def _of(state: State, pointer: Pointer, mask: Tile | None) -> _Rows:
-    outer = axes(state, pointer)[0]
-    return _Rows(state, pointer, mask, outer, tuple(var(state.fresh("row")) for _ in outer))
+def _of(state: State, pointer: Pointer, mask: Tile | None, below: Below | None = None) -> _Rows:
+    outer = axes(state, pointer, below)[0]
+    return _Rows(state, pointer, mask, outer, tuple(var(state.fresh("row")) for _ in outer), below)
 
 
-def order(state: State, pointer: Pointer) -> tuple[int, ...]:
+def order(state: State, pointer: Pointer, below: Below | None = None) -> tuple[int, ...]:
     """The axes of a tile as its rows are stored."""
-    outer, inner = axes(state, pointer)
+    outer, inner = axes(state, pointer, below)
     return (*outer, *inner)
 
 
 def _row(state: State, buffer: str, rows: _Rows, placed: Placed) -> Region:
-    inner = tuple(placed.shape[n] for n in axes(state, rows.pointer)[1])
+    inner = tuple(placed.shape[n] for n in axes(state, rows.pointer, rows.below)[1])
     return Region(buffer, (*rows.at, *(const(0) for _ in inner)), (*(None for _ in rows.at), *inner))
 
 

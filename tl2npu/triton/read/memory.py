@@ -18,8 +18,8 @@ from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import Places, State
 from tl2npu.triton.read.values import BlockPointer, Pointer, Shape, Tile
-from tl2npu.triton.read.views import inside_always, names, place
-from tl2npu.triton.refused import Refused
+from tl2npu.triton.read.views import Placed, inside_always, names, place
+from tl2npu.triton.refused import Below, Refused
 
 _SHAPES = frozenset({"TL520", "TL521", "TL522", "TL523"})
 
@@ -50,7 +50,10 @@ def load(
     state.used.add(pointer.param)
     if gathers.by_rows(state, pointer):
         return _gathered(state, node, pointer, mask, other, into)
-    placed = place(state, pointer, mask, reads=True)
+    try:
+        placed = place(state, pointer, mask, reads=True)
+    except Below as below:
+        return _gathered(state, node, pointer, mask, other, into, below)
     masked = bool(placed.rest) or not all(inside_always(state, condition) for condition in placed.edge)
     if not placed.order and not dtype.startswith(("float", "bfloat")):
         if masked:
@@ -92,16 +95,26 @@ def load(
 
 
 def _gathered(
-    state: State, node: object, pointer: Pointer, mask: Tile | None, other: object, into: str | None
+    state: State,
+    node: object,
+    pointer: Pointer,
+    mask: Tile | None,
+    other: object,
+    into: str | None,
+    below: Below | None = None,
 ) -> Tile:
-    """The value of a load of rows at loaded places."""
+    """The value of a load of rows at loaded places, or of rows that may lie below their tensor."""
     tensor = state.spec.tensors[pointer.param]
     if tensor.dtype == "bool" or into is not None:
-        raise state.refuse("TL523", "a tensor of bool is read at loaded places")
-    shape = tuple(pointer.shape[number] for number in gathers.order(state, pointer))
+        raise below or state.refuse("TL523", "a tensor of bool is read at loaded places")
+    shape = tuple(pointer.shape[number] for number in gathers.order(state, pointer, below))
     buffer = state.target(node, "in", shape, tensor.held)
     state.loaded[buffer] = frozenset({pointer.param})
-    return gathers.load(state, pointer, mask, other, lambda one, under: place(state, one, under, reads=True), buffer)
+
+    def row(one: Pointer, under: Tile | None) -> Placed:
+        return place(state, one, under, reads=True)
+
+    return gathers.load(state, pointer, mask, other, row, buffer, below)
 
 
 def _start(buffer: str, shape: Shape) -> Region:

@@ -15,7 +15,7 @@ from tl2npu.triton.read.ranges import WITHIN
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.values import Pointer, Shape, Tile
-from tl2npu.triton.refused import Refused
+from tl2npu.triton.refused import Below, Refused
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,8 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
                 continue
             spec.views[param] = view
             return placed
+    if isinstance(first, Below):
+        raise first
     sizes = pointer.offset.names.union(*(extent.names for extent in (*pointer.shape, *shape)))
     named = {name.partition("/")[0] for name in sizes}
     if numbers := (named & spec.numbers.keys()) - spec.pinned or spec.passed_alike(named & spec.constants):
@@ -400,7 +402,10 @@ class _Fit:
         if not (index.names & ranges.unknown) and not ranges.at_least_zero(index):
             for bound in ranges.bounds(-index):
                 self.pin(bound)
-            raise self.state.refuse("TL521", f"the index `{shown(index)}` of `{param}` may be negative")
+            text = f"the index `{shown(index)}` of `{param}` may be negative"
+            if number is not None and any(self.keeps_natural(c, index) for c in self.conditions):
+                raise Below(self.state.line, text, number, index)
+            raise self.state.refuse("TL521", text)
         exact = [c for c in self.conditions if positive(c) == extent - index]
         if exact:
             return exact
@@ -426,6 +431,11 @@ class _Fit:
         raise self.state.refuse(
             "TL521", f"the index `{shown(index)}` may leave an axis of `{param}` of {shown(extent)}"
         )
+
+    def keeps_natural(self, condition: Expr, index: Sym) -> bool:
+        """Whether an index is not negative where a condition holds."""
+        more = positive(condition)
+        return more is not None and self.state.ranges.at_least_zero(index - more + 1)
 
     def ends(self, index: Sym) -> Iterator[Sym]:
         """Where masks end along an axis."""
