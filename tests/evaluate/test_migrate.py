@@ -59,6 +59,49 @@ def test_passes_are_remembered_only_where_that_is_asked_for() -> None:
     assert "since pass" not in next(item.message for item in result.diagnostics if item.code == "TL970")
 
 
+UNDER_A_SWITCH = """
+import tilelang
+import tilelang.language as T
+
+
+@T.macro
+def put(x: T.Ref):
+    x = 7
+
+
+def build(biased: bool = False, scaled=None):
+    @tilelang.jit
+    def factory(n=64):
+        @T.macro
+        def body(X, Y, B):
+            with T.Kernel(T.ceildiv(n, 32), threads=128) as b:
+                x = T.alloc_shared((32,), "float32")
+                T.copy(X[b * 32], x)
+                for i in T.Parallel(32):
+                    if biased:
+                        x[i] = x[i] + B[b * 32 + i]
+                T.copy(x, Y[b * 32])
+                put(Y[b * 32])
+
+        if biased:
+
+            @T.prim_func
+            def main(X: T.Tensor((n,), "float32"), Y: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+                body(X, Y, B)
+
+            return main
+
+    return factory
+"""
+
+
+def test_a_kernel_is_evaluated_under_the_conditions_that_it_is_built_under() -> None:
+    (kernel,) = migrate_text(UNDER_A_SWITCH, "k.py", Options()).kernels
+    assert kernel.disposition == "migrated"
+    assert kernel.checked is not None
+    assert kernel.checked.equal, kernel.checked.why
+
+
 def test_what_an_arm_defines_for_the_kernel_in_it() -> None:
     """Whatever is guessed of `negative`, each kernel is evaluated with the names of the arm that builds it."""
     arm = """

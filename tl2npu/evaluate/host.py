@@ -123,12 +123,21 @@ class _Host(Machine):
         except _FAILS as error:
             self._forget(node, str(error))
             return True
+        if id(node) in self.around:
+            self._settle(node.test, taken)
         self.asked = node.test
         if taken:
             return self.carry_out(body_of(node))
         if isinstance(node.orelse, cst.If):
             return self._choose(node.orelse)
         return self.carry_out(body_of(node.orelse)) if node.orelse is not None else True
+
+    def _settle(self, test: cst.BaseExpression, holds: bool) -> None:
+        """A switch that a branch asks for has the value with which the branch is taken."""
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            self._settle(test.expression, not holds)
+        elif isinstance(test, cst.Name) and isinstance(self.frame.find(test.value), (bool, Unknown, type(None))):
+            self.frame.values[test.value] = holds
 
     def _forget(self, node: cst.CSTNode, why: str) -> None:
         for name in assigned_names(node):
