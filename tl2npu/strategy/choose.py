@@ -14,7 +14,7 @@ from tl2npu.kernel.model import Inlined
 from tl2npu.passes.gpu.launch import grid
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import Traits
-from tl2npu.passes.plain import arguments, compared_types
+from tl2npu.passes.plain import compared_types
 from tl2npu.results import Disposition
 from tl2npu.strategy import memory, products, rows
 from tl2npu.strategy.attempt import Attempt, Case, built, judged, rebuilt, repair, subject_of
@@ -55,13 +55,12 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
 def in_developer_mode(start: Job, suppressions: Suppressions) -> tuple[Job, tuple[Disposition, str, str]]:
     """What becomes of a kernel that is written so already: disposition, target, reason.
 
-    Its comparisons and arguments get the form that the compiler takes; with ``--unsafe`` its calls get tiles that fit.
+    Its comparisons get the form that the compiler takes; with ``--unsafe`` its calls get tiles that fit.
     What `check` calls an error of it is told, as of one that was migrated: a second run is no better than the first.
     """
     job = start.again()
     compared_types.convert(job)
-    arguments.make_legal(job)
-    reasons = ["arguments that the compiler takes"] if job.module is not start.module else []
+    reasons = ["comparisons that the compiler takes"] if job.module is not start.module else []
     found = fitting.check(subject_of(job)) if start.options.unsafe else ()
     repairs = [one for item in found if not suppressions.covers(job.line(item.node), item.code) for one in item.repair]
     if repairs:

@@ -48,7 +48,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, tiles, unused
 from tl2npu.passes.pipelines.plain import plainly
 from tl2npu.passes.pipelines.traits import is_mixed
-from tl2npu.passes.plain import arguments, compared_types
+from tl2npu.passes.plain import compared_types
 from tl2npu.passes.plain import wide_atomics as atomics_wide
 from tl2npu.passes.writing import tidy
 
@@ -126,7 +126,6 @@ class _Rest:
         persistent.loop_over_tasks(job)
         floors.round_down(job)
         compared_types.convert(job)
-        arguments.make_legal(job)
         gpu_allocations.drop_unused(job, self.before)
         gpu_allocations.finish(job)
         job.part("stages", self.in_stages)
