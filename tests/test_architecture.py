@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "todo": set(),
     "evaluate": DATA | {"source", "kernel", "checks"},
     "strategy": DATA | {"source", "kernel", "passes", "checks", "evaluate", "options", "suppress"},
-    "speed": {"checks", "passes", "cost"},
+    "speed": {"kernel", "checks", "passes", "cost"},
     "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
     "migration": DATA
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress"}

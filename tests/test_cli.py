@@ -422,7 +422,7 @@ def test_check_command() -> None:
     assert done.stdout == (
         "bad.py:2:1 error TL801 memory-capacity: full\n"
         "  2 | # prim_func\n    | ^^^^^^^^^^^\n"
-        "1 error, 0 warnings; 0 kernels in 1 file\n"
+        "1 error, 0 warnings; no kernels in 1 file\n"
     )
     assert call("check", "fine.py").exit_code == 0
     assert call("check", "bad.py", "--ignore", "TL801").exit_code == 0

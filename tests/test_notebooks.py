@@ -152,7 +152,7 @@ def test_a_broken_cell_is_named(place: Path) -> None:
         (notebook(cell(BEFORE, "markdown")), 0, "a.ipynb: skipped (a notebook without code cells)"),
         (notebook(cell("# tl2npu: skip-file\n" + BEFORE)), 0, "a.ipynb: skipped (tl2npu: skip-file)"),
         (notebook(cell("# @generated\n" + BEFORE)), 0, "a.ipynb: skipped (@generated)"),
-        (notebook(cell("x = 1"), cell("")), 0, "0 files changed; 0 kernels"),
+        (notebook(cell("x = 1"), cell("")), 0, "0 files changed; no kernels"),
     ],
 )
 def test_one_clear_message(place: Path, text: str, code: int, message: str) -> None:

@@ -116,7 +116,7 @@ def _is_for(target: Target, located: Located, names: Names) -> bool:
 
 def unparsable(text: str, path: str, error: SourceError) -> FileResult:
     """The result for a file that cannot be parsed."""
-    found = finding("TL901", error.line or 1, str(error))
+    found = finding("TL901", error.line or 1, str(error).removeprefix(f"line {error.line}: "))
     return FileResult(path, text, text, str(error), (), (found,))
 
 

@@ -30,7 +30,7 @@ _TOLD = SPEED | ROW_SPLIT | {"TL146", "TL506", "TL742", "TL905"}
 
 
 def partial(text: str, _: Options, work: Work, leave: Leave, alone: Mapping[int, str]) -> FileResult:
-    """Migrate what can be migrated, and mark in the others where a person must go on.
+    """Migrate what can be migrated, and mark in the others where manual work is left.
 
     Marks of an earlier run are taken out, so none is ever doubled.
     """
@@ -39,12 +39,7 @@ def partial(text: str, _: Options, work: Work, leave: Leave, alone: Mapping[int,
     wanted = [d for d in first.diagnostics if d.severity == "error" and d.kernel in refused]
     if first.error is not None:
         return first
-    open_ends = {d.kernel for d in wanted}
-    kernels = (
-        replace(k, disposition="partial") if k.disposition == "refused" and k.name in open_ends else k
-        for k in first.kernels
-    )
-    return replace(first, kernels=tuple(kernels), new_text=_marked(first, _marks(wanted), TODO, work, leave, alone))
+    return replace(first, new_text=_marked(first, _marks(wanted), TODO, work, leave, alone))
 
 
 def noted(

@@ -63,7 +63,7 @@ class Options:
     ``fixed_core``: a GPU kernel with more blocks than the device has cores loops over them, one block for each core.
     ``keep_expert``: leave kernels with hand-written mma pipelines as they are.
     ``self_check``: evaluate old and new kernel before one is written.
-    ``partial``: mark in kernels that are refused where a person must go on. ``notes``: say in those that are migrated
+    ``partial``: mark in kernels that are refused where manual work is left. ``notes``: say in those that are migrated
     where one should look.
     ``device`` and ``ascend_version`` are keys of the tables of devices and compilers. ``select`` and ``ignore`` are
     codes or beginnings of codes and choose the diagnostics that are reported. ``max_file_size`` is in bytes,

@@ -126,7 +126,7 @@ class KernelResult:
     @property
     def rewritten(self) -> bool:
         """True if the kernel was written in another form; False for one that only got comments."""
-        return self.disposition in ("migrated", "partial") and self.target != "none"
+        return self.disposition in ("migrated", "partial")
 
     @property
     def for_npu(self) -> bool:
@@ -136,8 +136,8 @@ class KernelResult:
 
     @property
     def unfinished(self) -> bool:
-        """True if the kernel is left to a person: refused, or refused and marked (``--partial``)."""
-        return self.disposition == "refused" or (self.disposition == "partial" and self.target == "none")
+        """True if the kernel is left to a person, marked (``--partial``) or not."""
+        return self.disposition == "refused"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tl2npu.checks.subject import Subject
+from tl2npu.kernel.flags.slots import loop_of_slots
 from tl2npu.passes.job import Job
 
 _MUCH_SLOWER = 1.3
@@ -14,12 +15,17 @@ _MUCH_SLOWER = 1.3
 def tell_slowdown(start: Job, job: Job, subject: Subject) -> None:
     """What the end of a pipeline by hand costs: a warning where the model says much."""
     places = [place for place, note in enumerate(job.notes) if note.code == "TL332"]
-    if not places:
+    old = Subject(start.kernel, start.file, start.located, start.options)
+    loop = None if places else loop_of_slots(old.kernel)
+    if not places and (loop is None or loop_of_slots(subject.kernel) is not None):
         return
     from tl2npu.cost.estimate import slowdown
 
-    ratio = slowdown(Subject(start.kernel, start.file, start.located, start.options), subject)
+    ratio = slowdown(old, subject)
     if ratio is not None and ratio > _MUCH_SLOWER:
+        if loop is not None:
+            places.append(len(job.notes))
+            job.note("TL332", loop.node, "removed its flags: loads do not overlap computing and stores any more")
         first = places[0]
         said = f"{job.notes[first].message}; the kernel is estimated to take {ratio:.1f} times as long"
         job.notes[first] = replace(job.notes[first], message=said, severity="warning")

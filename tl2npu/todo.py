@@ -1,4 +1,4 @@
-"""``# TODO(tl2npu): TL184 ...`` and ``# NOTE(tl2npu): TL720 ...``: comments that mark where a person must go on, as
+"""``# TODO(tl2npu): TL184 ...`` and ``# NOTE(tl2npu): TL720 ...``: comments that mark where manual work is left, as
 ``--partial`` writes them, or should look, as ``--notes`` does."""
 
 from __future__ import annotations

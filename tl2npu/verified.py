@@ -16,12 +16,13 @@ class Fault:
     """Something that a kernel did and must not do.
 
     ``kind`` names it (``RAW``, ``uninitialised-read``, ...); ``message`` names buffers and both lines. ``severity`` is
-    ``note`` for what is legal and only superfluous. ``details`` are plain values for reports that machines read.
+    ``warning`` for what is wrong unless it is meant, ``note`` for what is legal. ``details`` are plain values for
+    reports that machines read.
     """
 
     kind: str
     message: str
-    severity: Literal["error", "note"] = "error"
+    severity: Literal["error", "warning", "note"] = "error"
     details: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.checks.support import ONE, PLAIN, SPLIT, source
 from tl2npu.checking import check_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic
 
@@ -207,6 +208,14 @@ def test_an_overwrite_in_the_next_iteration_needs_flags_around_the_loop() -> Non
     assert "`T.barrier_all()` behind line" in item.help
 
 
+@pytest.mark.parametrize("wait", ['T.wait_flag("v", "mte3", 0)', 'T.wait_flag("v", "mte2", 0)'])
+def test_a_flag_that_is_set_needs_its_wait(wait: str) -> None:
+    """No other number: the flag is there, and only the wait for it is missing."""
+    body = LOOP.format("0", '{"V": {"MTE2": [0]}, "MTE3": {"V": [0]}}').replace(f"    {wait}\n", "", 1)
+    helps = [item.help for item in told(body) if item.code in ("TL780", "TL781")]
+    assert [found.startswith(f"write `{wait}` before this: line ") for found in helps] == [True]
+
+
 CROSS = """
 a = T.alloc_L1((32, 64), "float16")
 b = T.alloc_L1((64, 64), "float16")
@@ -245,6 +254,13 @@ def test_a_cross_core_flag_of_the_wrong_pipe_is_named(pipe: str) -> None:
     assert f"on line {at - 1} has written it" in item.message
     want = f'`T.set_cross_flag("{pipe}", 0)` on line {at} waits for pipe {pipe.upper()} only: set it on pipe FIX'
     assert item.help == want
+
+
+def test_a_cross_core_flag_that_is_set_needs_its_wait() -> None:
+    text = source(CROSS.format("FIX").replace("    T.wait_cross_flag(0)\n", ""), launch=PLAIN, keys=(), params=TENSORS)
+    (item,) = [one for one in check_text(text, "kernel.py", Options()).diagnostics if one.code == "TL780"]
+    at = text[: text.index("T.set_cross_flag")].count("\n") + 1
+    assert item.help == f"write `T.wait_cross_flag(0)` before this: line {at} sets that flag, and a wait is missing"
 
 
 def test_an_address_is_named_where_it_stands() -> None:
@@ -341,3 +357,31 @@ def test_unsafe_is_named_only_where_migrate_writes_the_tiles() -> None:
         text = source(tile, launch=launch, params=params, args="block", tail="factory(128)", keys=("AUTO_SYNC",))
         (item,) = (one for one in check_text(text, "k.py", Options()).diagnostics if one.code == "TL801")
         assert ("--unsafe" in item.help) == (launch is ONE)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "store", "said"),
+    [
+        (8, "T.copy(y, Y[cid * 32 + vid * 16, 0])", []),
+        (7, "T.copy(y, Y[cid * 32 + vid * 16, 0])", ["the stores to `Y` end at 224 of 256 on its axis 0"]),
+        (8, "T.copy(y[:, 0:32], Y[cid * 32 + vid * 16, 0])", ["the stores to `Y` end at 32 of 64 on its axis 1"]),
+        (7, "for n in range(2):\n    T.copy(y, Y[(cid + n) * 32 + vid * 16, 0])", []),
+        (7, "T.copy(y, Y[cid * 32 + vid * 16, 0])\nT.copy(y, Y[224 + vid * 16, 0])", []),
+    ],
+)
+def test_the_end_of_what_a_call_returns(blocks: int, store: str, said: list[str]) -> None:
+    launch = PLAIN.replace("8", str(blocks))
+    found = told(LOAD + ADD + ALL + store, launch=launch)
+    assert [item.message for item in found if item.code == "TL799"] == said
+    given = told(LOAD + ADD + ALL + store, launch=launch, jit="")
+    assert not [item for item in given if item.code == "TL799"]  # what the caller gives may hold something
+
+
+def test_a_call_that_the_compiler_drops_is_told_alike() -> None:
+    """`keep Expert mode` would be no advice: the call is dropped there too."""
+    body = f'{LOAD}T.call_extern("handle", "scale", x.access_ptr("rw"))\n{STORE}'
+    text = source(f"{TILES}\n{body}\n", launch=PLAIN, keys=(), params=PARAMS)
+    checked = check_text(text, "kernel.py", Options()).diagnostics
+    migrated = migrate_text(text, "kernel.py", Options()).diagnostics
+    said = [{(one.code, one.message) for one in found if "call_extern" in one.message} for found in (checked, migrated)]
+    assert said == [{("TL897", "the Ascend compiler ignores or rejects T.call_extern")}] * 2

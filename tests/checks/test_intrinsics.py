@@ -6,6 +6,7 @@ import pytest
 
 from tests.checks.support import LOAD, ONE, STORE, TILES, findings, source, subject
 from tl2npu.checks.operators.vector_form import for_types, parallel_stores
+from tl2npu.checks.run import check_as_it_stands
 
 VECTOR = "s = T.alloc_ub((64,), 'float32')\nT.copy(A[0, 0:64], s)\n"
 REST = "T.copy(s, O[0, 0:64])\n"
@@ -29,11 +30,13 @@ def found(body: str, params: str, args: str = "") -> list[str]:
         (VECTOR + "g = S[cid] * 2\nfor i in T.Parallel(64):\n    s[i] = s[i] - g\n" + EXP, HALF, "`g` is float16"),
         (VECTOR + "g = S[cid]\nfor i in T.Parallel(64):\n    s[i] = s[i] * g\n" + EXP, INT, "`g` is int32"),
         (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] * cid\n" + EXP, FLOAT, "`cid` is int32"),
-        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] * i\n" + EXP, FLOAT, "has no vector form"),
-        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] - s[i]\n" + EXP, FLOAT, "has no vector form"),
-        (VECTOR + "for i in T.Parallel(64):\n    s[i] -= s[i]\n" + EXP, FLOAT, "has no vector form"),
-        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] * 0.0\n" + EXP, FLOAT, "has no vector form"),
-        (VECTOR + "for i in T.Parallel(64):\n    s[i] = (s[i] + 1.0) - s[i]\n" + EXP, FLOAT, "has no vector form"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] * i\n" + EXP, FLOAT, "`s[i] * i` uses `i` as a value"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] - s[i]\n" + EXP, FLOAT, "stores a constant"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] -= s[i]\n" + EXP, FLOAT, "stores a constant"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] * 0.0\n" + EXP, FLOAT, "stores a constant"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = (s[i] + 1.0) - s[i]\n" + EXP, FLOAT, "stores a constant"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = 1.0 - s[i]\n" + EXP, FLOAT, "on the left in `1.0 - s[i]`"),
+        (VECTOR + "for i in T.Parallel(64):\n    s[i] = s[i] // 2.0\n" + EXP, FLOAT, "computes `s[i] // 2.0`"),
     ],
 )
 def test_rejected(body: str, params: str, why: str) -> None:
@@ -144,6 +147,26 @@ def test_numbers_beside_short_integers(value: str, form: str, dtype: str) -> Non
     assert found.form == ("vector" if wide else form)
     slow = [f.message for f in findings(text) if f.code == "TL752"]
     assert bool(slow) == (dtype == "int16" and form == "scalar" and "~" not in value)
+
+
+@pytest.mark.parametrize(
+    ("loop", "statement", "why"),
+    [
+        ("i in T.Parallel(64)", "s[i] = 1.0 - s[i]", "the number stands on the left in `1.0 - s[i]`"),
+        ("i in T.Parallel(64)", "s[i] = 0.0", "`s[i] = 0.0` stores a constant"),
+        ("i in T.Parallel(64)", "if i < 32:\n        s[i] = s[i] * 2.0", "the loop has another statement than stores"),
+        ("i, j in T.Parallel(32, 64)", "s[i] = a[i, j]", "`s[i] = a[i, j]` stores to one element for all `j`"),
+        ("i in T.Parallel(32)", "s[i] = 1.0 - s[i]", ""),
+        ("i in T.Parallel(64)", "s[i] = s[i] * -1.0 + 1.0", ""),
+        ("i in T.serial(64)", "s[i] = 1.0 - s[i]", ""),
+    ],
+)
+def test_slow_loops_as_somebody_wrote_them(loop: str, statement: str, why: str) -> None:
+    """Right and slow: the compiler writes `GetValue` and `SetValue` for each element."""
+    body = f"{VECTOR}for {loop}:\n    {statement}\n{REST}T.tile.exp(b, a)\n"
+    text = source(f"{TILES}{LOAD}{body}{STORE}", params=FLOAT, launch=ONE)
+    slow = [f.message for f in check_as_it_stands(subject(text)) if f.code == "TL753"]
+    assert slow == ([f"{why}, so the loop runs element by element"] if why else [])
 
 
 @pytest.mark.parametrize("statement", NARROW)

@@ -136,6 +136,16 @@ def test_some_calls_only() -> None:
     assert found(load, GEMM, **settings) == ["warning"]
 
 
+def test_sizes_that_nobody_gave_are_no_fact() -> None:
+    load = "for k in T.serial(T.ceildiv(cid * 128 + 128, 64)):\n    T.copy(A[k * 64, 0], b)"
+    said = {}
+    for rows in (1024, 900):
+        text = source(kernel(ALLOCS, load, GEMM), launch=CUBE, params=PARAMS, args="M", tail=f"factory({rows})")
+        (said[rows],) = [f.message for f in findings(text) if f.code == "TL885"]
+    assert "`A[k * 64, 0]` can start past the end of `A` for sizes that this file does not give (" in said[1024]
+    assert "`A[k * 64, 0]` starts past the end of `A` (" in said[900]
+
+
 def test_a_branch_that_no_call_takes() -> None:
     load = "if wide:\n    T.copy(A[cid * 256, 0], a)\nelse:\n    T.copy(A[cid * 128, 0], a)"
     assert found(load, GEMM, args="M=1000, wide=False") == []

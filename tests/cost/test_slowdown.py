@@ -29,6 +29,48 @@ def test_the_first_product_says_how_much_slower_the_kernel_is() -> None:
     assert all(severity == "info" and "estimated" not in message for severity, message in others)
 
 
+SLOTS = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def exponential(rows=640):
+    @T.prim_func
+    def main(X: T.Tensor((rows * 8, 256), "float32"), Y: T.Tensor((rows * 8, 256), "float32")):
+        with T.Kernel(20, is_npu=True) as (cid, vid):
+            x = T.alloc_ub((2, 16, 256), "float32")
+            with T.Scope("V"):
+                for slot in range(2):
+                    T.set_flag("mte3", "mte2", slot)
+                for k in T.serial(8):  # slots
+                    T.wait_flag("mte3", "mte2", {slot})
+                    T.copy(X[cid * 256 + k * 32 + vid * 16, 0], x[k % 2, :, :])
+                    T.set_flag("mte2", "v", {slot})
+                    T.wait_flag("mte2", "v", {slot})
+                    T.tile.exp(x[k % 2, :, :], x[k % 2, :, :])
+                    T.set_flag("v", "mte3", {slot})
+                    T.wait_flag("v", "mte3", {slot})
+                    T.copy(x[k % 2, :, :], Y[cid * 256 + k * 32 + vid * 16, 0])
+                    T.set_flag("mte3", "mte2", {slot})
+                for slot in range(2):
+                    T.wait_flag("mte3", "mte2", slot)
+
+    return main
+"""
+
+
+@pytest.mark.parametrize(("slot", "told"), [("k % 2", True), ("0", False)])
+def test_a_double_buffer_of_the_vector_cores(slot: str, told: bool) -> None:
+    """Loads, the function and stores take about the same time, so that the end of their overlap costs much."""
+    text = SLOTS.replace("{slot}", slot)
+    found = [item for item in migrate_text(text, "kernel.py", Options()).diagnostics if item.code == "TL332"]
+    assert [text.splitlines()[item.line - 1].strip() for item in found] == ["for k in T.serial(8):  # slots"] * told
+    assert all(item.severity == "warning" and "2.1 times as long" in item.message for item in found)
+    kept = migrate_text(text, "kernel.py", Options(keep_expert=True))
+    assert (kept.new_text == text) == told
+
+
 @pytest.mark.parametrize("options", [Options(device="A5")], ids=["a device without rates"])
 def test_nothing_is_estimated_without_rates(options: Options) -> None:
     assert all(severity == "info" for severity, _ in said("transposed_right", options))

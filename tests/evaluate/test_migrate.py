@@ -57,3 +57,67 @@ def test_passes_are_remembered_only_where_that_is_asked_for() -> None:
     with late_products():
         result = migrate_text(TEXT, "k.py", Options())
     assert "since pass" not in next(item.message for item in result.diagnostics if item.code == "TL970")
+
+
+UNDER_A_SWITCH = """
+import tilelang
+import tilelang.language as T
+
+
+@T.macro
+def put(x: T.Ref):
+    x = 7
+
+
+def build(biased: bool = False, scaled=None):
+    @tilelang.jit
+    def factory(n=64):
+        @T.macro
+        def body(X, Y, B):
+            with T.Kernel(T.ceildiv(n, 32), threads=128) as b:
+                x = T.alloc_shared((32,), "float32")
+                T.copy(X[b * 32], x)
+                for i in T.Parallel(32):
+                    if biased:
+                        x[i] = x[i] + B[b * 32 + i]
+                T.copy(x, Y[b * 32])
+                put(Y[b * 32])
+
+        if biased:
+
+            @T.prim_func
+            def main(X: T.Tensor((n,), "float32"), Y: T.Tensor((n,), "float32"), B: T.Tensor((n,), "float32")):
+                body(X, Y, B)
+
+            return main
+
+    return factory
+"""
+
+
+def test_a_kernel_is_evaluated_under_the_conditions_that_it_is_built_under() -> None:
+    (kernel,) = migrate_text(UNDER_A_SWITCH, "k.py", Options()).kernels
+    assert kernel.disposition == "migrated"
+    assert kernel.checked is not None
+    assert kernel.checked.equal, kernel.checked.why
+
+
+def test_what_an_arm_defines_for_the_kernel_in_it() -> None:
+    """Whatever is guessed of `negative`, each kernel is evaluated with the names of the arm that builds it."""
+    arm = """
+        @T.prim_func
+        def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+            with T.Kernel(T.ceildiv(M, 16), threads=128) as b:
+                x = T.alloc_fragment((16, N), "float32")
+                T.copy(X[b * 16, 0], x)
+                for i, j in T.Parallel(16, N):
+                    x[i, j] = x[i, j] * {}
+                T.copy(x, Y[b * 16, 0])
+"""
+    text = (
+        "import tilelang\nimport tilelang.language as T\n\n\n@tilelang.jit\ndef scale(N, negative):\n"
+        f'    M = T.dynamic("M")\n    if negative:\n{arm.format(-2.0)}\n    else:\n{arm.format(2.0)}\n    return main\n'
+    )
+    result = migrate_text(text, "k.py", Options(fixed_core=True))
+    assert "core_num = 24" in (result.new_text or "")
+    assert [kernel.checked is not None and kernel.checked.equal for kernel in result.kernels] == [True, True]

@@ -149,6 +149,14 @@ def test_vid_as_task(case: str) -> None:
     assert blocked(TASKS[case], params=TENSOR3) == "TL220"
 
 
+@pytest.mark.parametrize("start", ["A[cid * 32 + vid * 16, 0]", "A[cid * 32 + vid * 16 : cid * 32 + vid * 16 + 16, :]"])
+def test_the_axis_of_slots_is_named(start: str) -> None:
+    """vid is a row offset here; what stops the split is the place of the rows."""
+    body = f'a = T.alloc_ub((2, 16, 64), "float32")\nfor k in range(2):\n    T.copy({start}, a[k, :, :])'
+    with pytest.raises(Blocked, match="`threads=2` splits axis 0 of `a`, and the rows are behind it"):
+        rows(body, params=TENSOR3)
+
+
 @pytest.mark.parametrize("case", NO_TASKS)
 def test_vid_as_row_offset(case: str) -> None:
     assert "a" in split(NO_TASKS[case], params=TENSOR3)

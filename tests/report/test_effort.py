@@ -17,7 +17,6 @@ from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelRe
         ("migrated", "developer", 21, False, (), 8),
         ("migrated", "developer", 1, True, ("warning", "warning", "info"), 6),
         ("partial", "fallback", 1, True, (), 31),
-        ("partial", "none", 0, False, ("error",), 30),
         ("refused", "none", 0, False, (), 30),
         ("refused", "none", 0, False, ("error", "error", "warning"), 35),
     ],

@@ -36,7 +36,7 @@ def build_written() -> Report:
 
 
 def test_an_empty_run() -> None:
-    assert render(build(RUN, [])) == "0 files would change; 0 kernels\n"
+    assert render(build(RUN, [])) == "0 files would change; no kernels\n"
 
 
 @pytest.mark.parametrize("item", [hostile(), many(1000)], ids=["hostile", "many"])

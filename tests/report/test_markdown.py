@@ -19,7 +19,7 @@ def test_the_whole_comment() -> None:
 
 def test_an_empty_run() -> None:
     text = render(build(RUN, []))
-    assert "0 files would change; 0 kernels" in text
+    assert "0 files would change; no kernels" in text
     assert "<details>" not in text
 
 

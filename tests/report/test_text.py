@@ -130,7 +130,7 @@ def test_summaries() -> None:
     failed, skipped = FileResult("x.py", error="no such file"), Skipped("g.py", "@generated")
     assert text([failed], skipped=(skipped,)) == (
         "x.py: error: no such file\ng.py: skipped (@generated)\n"
-        "0 files would change; 0 kernels; 1 file failed; 1 skipped\n"
+        "0 files would change; no kernels; 1 file failed; 1 skipped\n"
     )
     checked = FileResult("k.py", kernels=(kernel("a", 1),), diagnostics=(finding(1, "a"), finding(2, "a", "warning")))
     lines = text([checked], replace(RUN, task="check")).split("\n")
@@ -235,7 +235,7 @@ def test_nothing_from_outside_steers_the_terminal() -> None:
 
 
 def test_runs_of_no_and_of_a_thousand_kernels() -> None:
-    assert text([]) == "0 files would change; 0 kernels\n"
+    assert text([]) == "0 files would change; no kernels\n"
     shown = TextReport().render(many(1000))
     assert shown.endswith(
         "500 files would change; 1,000 kernels: 250 migrated, 250 partial, 250 refused, 250 unchanged\n"

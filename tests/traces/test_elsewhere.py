@@ -153,7 +153,7 @@ def test_old_and_new_and_the_migration(machine: Machine) -> None:
         args = ("--reference", "trace", "--backend", "npu", "--no-check")
         done = machine.command("verify", *files, *args, "--csv", "figures.csv", fault="die@gpu.py" * (len(files) > 1))
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "against the trace trace (tl2npu simulator, A2) on npu; 1 of 1 kernel proved, 2 launches" in done.stdout
+        assert "against the trace trace (tl2npu simulator, A2) on npu; 1 of 1 kernel agrees, 2 launches" in done.stdout
         assert len((machine.folder / "figures.csv").read_text().splitlines()) == 3
 
 

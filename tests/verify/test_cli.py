@@ -53,6 +53,19 @@ def test_run_finds_hazards_and_they_may_be_fatal(folder: Path) -> None:
     assert "Uninitialised" not in call("run", "--hazards", "off", "unwritten.py", cwd=folder).stderr
 
 
+def test_rows_that_are_never_written_are_told(folder: Path) -> None:
+    """70 rows in blocks of 32: old and new leave the last six as they were, and agree in that."""
+    text = SCRIPT.replace("np.arange(64 * 64, dtype=np.float32).reshape(64, 64)", "np.ones((70, 64), np.float32)")
+    (folder / "tail.py").write_text(text.replace("np.testing.assert_allclose(scale(64)(x), x * 0.5)", "scale(70)(x)"))
+    said = "Never written: 384 of 4,480 elements of Y, the first Y[64, 0] (others at tail.py:24)"
+    done = call("run", "tail.py", cwd=folder)
+    assert f"warning: {said}" in done.stderr
+    assert done.stderr.endswith("tail.py: 1 launch, 0 hazards, 1 warning on the simulator (A2)\n")
+    done = call("verify", "tail.py", cwd=folder)
+    assert done.returncode == 0
+    assert f"warning TL908 faulty-run: the old kernel: {said}" in done.stdout.replace(f"{folder}/", "")
+
+
 def test_run_as_json(folder: Path) -> None:
     done = call("run", "--format", "json", "--report", "run.json", "old.py", cwd=folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "fine\n", "")
@@ -84,7 +97,7 @@ def test_verify_two_files(folder: Path) -> None:
         "  note: inputs of scale.main (seed 0): X standard normal\n"
         "  note: scale.main: also on wide values, small whole numbers, the whole range, infinities, NaN, "
         "values far from 0, values far below 0\n"
-        "verified: new.py against old.py on the simulator; 1 of 1 kernel proved, 1 launch compared, "
+        "verified: new.py against old.py on the simulator; 1 of 1 kernel agrees, 1 launch compared, "
         "largest difference 0\n"
     )
 
@@ -191,7 +204,7 @@ def test_a_refused_kernel_proves_nothing(folder: Path) -> None:
     assert "on the simulator; 1 not migrated, 0 launches compared" in done.stdout.split("\n")[-2]
     (folder / "both.py").write_text(SCRIPT + REFUSED)
     done = call("verify", "both.py", *CALL, cwd=folder)
-    assert "1 of 1 migrated kernel proved, 1 not migrated, 1 launch compared" in done.stdout.split("\n")[-2]
+    assert "1 of 1 migrated kernel agrees, 1 not migrated, 1 launch compared" in done.stdout.split("\n")[-2]
     assert done.returncode == 0
 
 
@@ -214,7 +227,7 @@ def test_what_there_is_nothing_of_is_said(folder: Path) -> None:
         (("old.py", "--args", "scael(rows=64)", "--backend", "compile"), "no factory 'scael', did you mean 'scale'?"),
         (("old.py", "--args", "nosuch(256, M=1)"), "nosuch(256, M=1): there is no factory 'nosuch'; the file has sca"),
         (("old.py", "--report", "x.html"), "--report x.html: this command writes text or .json, not html"),
-        (("old.py", "new.py", "--args", "scale(row=64)"), "scale does not take these arguments"),
+        (("old.py", "new.py", "--args", "scale(row=64)"), "no parameter 'row'; it takes (rows, factor=0.5)"),
         (("old.py", "--case", "case.toml"), "there is no factory 'scael', did you mean 'scale'?"),
     ],
 )
@@ -257,7 +270,7 @@ def test_the_verdict_on_one_kernel_of_two(folder: Path) -> None:
     assert (done.returncode, "other.main: failed" in done.stdout) == (1, True)
     done = call("verify", "two.py", "bad.py", "--kernel", "scale", cwd=folder)
     assert (done.returncode, "other" in done.stdout.split("\n")[0]) == (0, False)
-    assert "1 of 1 kernel proved, 1 launch compared" in done.stdout
+    assert "1 of 1 kernel agrees, 1 launch compared" in done.stdout
     assert call("verify", "two.py", "bad.py", "--kernel", "two.py::other", cwd=folder).returncode == 1
     done = call("verify", "two.py", "bad.py", "--kernel", "third", cwd=folder)
     assert done.returncode == 2

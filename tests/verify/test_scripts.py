@@ -91,12 +91,15 @@ def test_a_script_without_a_launch() -> None:
     assert not result.ok
     assert codes(result) == ["TL906"]
     assert "never launched" in result.diagnostics[0].message
+    assert "`--args 'scale(rows=...)'`" in result.diagnostics[0].help
+    built = HEAD + SCALE + "\nscale(64, factor=2.0)\n"
+    assert "`--args 'scale(64, factor=2.0)'`" in by_script(built, built).diagnostics[0].help
 
 
 def test_a_missing_import() -> None:
     result = by_script("import missing_module_of_nobody\n" + SCRIPT, MIGRATED, copied)
     assert not result.ok
-    assert [d.code for d in result.diagnostics] == ["TL910", "TL906"]
+    assert [d.code for d in result.diagnostics] == ["TL910"]  # not once more for each kernel
     assert (
         result.diagnostics[0].message
         == "the old script imports `missing_module_of_nobody`, which is not installed here"

@@ -21,7 +21,7 @@ def test_a_kernel_beside_a_changed_one() -> None:
     assert result.ok
     assert [(k.name, k.status) for k in result.kernels] == [("scale.main", "verified"), ("other.main", "unchanged")]
     last = report.text(result).splitlines()[-1]
-    assert "1 of 1 migrated kernel proved, 1 unchanged, 2 launches compared" in last
+    assert "1 of 1 migrated kernel agrees, 1 unchanged, 2 launches compared" in last
 
 
 def test_a_file_against_itself() -> None:

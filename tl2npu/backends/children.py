@@ -24,7 +24,7 @@ from tl2npu.cpu_time import cpu_seconds, used_up
 Event = dict[str, Any]
 
 _CHILD = Path(__file__).with_name("child")
-_POLL = 0.03  # seconds
+_POLL = 0.01
 _START_UP = 60.0  # seconds for Python and its libraries, which are not the user's
 _GRACE = 20.0  # seconds from the event ``exit`` to the end of the process: libraries of devices tidy up there
 _SHOWN = 4000  # characters of the output that are kept
@@ -199,5 +199,9 @@ def _end_of(output: IO[bytes]) -> str:
 
 
 def last_line(output: str) -> str:
-    """The last line that is not empty, which says most about an end that nobody expected."""
-    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
+    """The line of the exception that ends an output, with the begin of its message, else the last that is not empty."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    start = max((n for n, line in enumerate(lines) if line.startswith("Traceback ")), default=len(lines))
+    raised = next((n for n in range(start + 1, len(lines)) if not lines[n].startswith(" ")), len(lines) - 1)
+    text = " ".join(lines[raised : raised + (2 if lines[raised].endswith(":") else 1)]) if lines else ""
+    return text.strip()

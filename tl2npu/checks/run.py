@@ -96,7 +96,13 @@ CHECKS: tuple[Check, ...] = (
 """Every family; the order does not matter."""
 
 AS_IT_STANDS: tuple[Check, ...] = (doubled.check, flags.check)
-BY_HAND: tuple[Check, ...] = (*AS_IT_STANDS, unwritten.check, both_store.check, flags.check_places)
+BY_HAND: tuple[Check, ...] = (
+    *AS_IT_STANDS,
+    unwritten.check,
+    both_store.check,
+    flags.check_places,
+    intrinsics.check_slow,
+)
 """Of kernels that somebody wrote, and no migration has to mend; the first also of those for AscendNPU IR."""
 
 ROW_SPLIT_CHECKS: tuple[Check, ...] = (rows.check, row_ops.check, outside.check)

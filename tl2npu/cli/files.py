@@ -72,7 +72,7 @@ def request(
 
 
 def settings_of(places: list[Path], given: dict[str, Any]) -> Settings:
-    """The settings that hold for the paths; a wrong one is a usage error."""
+    """The effective settings for the paths; a wrong one is a usage error."""
     from tl2npu.config import ConfigError, common_directory, load_settings
 
     try:

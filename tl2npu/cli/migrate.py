@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     help="GPU kernels with more blocks than cores: start one block per core, which loops over its tasks.",
 )
 @click.option(
-    "--keep-expert", is_flag=True, default=None, help="Leave kernels with hand-written mma pipelines as they are."
+    "--keep-expert", is_flag=True, default=None, help="Leave kernels with hand-written pipelines as they are."
 )
 @click.option(
     "--unsafe", is_flag=True, default=None, help="Also write smaller tiles where the requested ones do not fit."

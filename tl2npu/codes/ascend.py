@@ -56,6 +56,6 @@ TL328 mma-element-types error: multiply float16, bfloat16 or float32 into float3
 TL330 unbalanced-flags warning: wait exactly once for every `set_flag`; what the prologue sets, the epilogue waits for
 TL331 product-beyond-l0 error: use smaller tiles: gemm_v0 stages 128 of K at a time, twice where K is longer, in 64 KB
     each of L0A and L0B
-TL332 lost-hand-pipelining info display-only: measure both; `--keep-expert` does not migrate kernels with hand-written
-    mma pipelines
+TL332 lost-hand-pipelining info display-only: measure both; `--keep-expert` leaves kernels with hand-written pipelines
+    as they are
 """

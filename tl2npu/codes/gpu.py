@@ -136,4 +136,5 @@ TL623 token-around-loop info: order both cores by a token
 TL624 sum-from-zeros info: start the sum with a product of zeros
 TL625 configurations-of-a-call info: make the configurations of two tuples
 TL626 mask-of-tail info: mask the tail of a tensor where there is one
+TL627 columns-apart info: allocate a tile for each part of the columns
 """

@@ -37,6 +37,8 @@ TL750 operator-in-place error: write the result to another tile, and copy it bac
 TL751 float-beside-half info: write the number in the type of the tile, or compute in float32
 TL752 number-of-another-type warning: write the number in the type of the tile: `T.float16(0.5)`, or `T.cast(scale,
     dtype)`
+TL753 scalar-loop warning: write the loop so that vector instructions compute it: numbers on the right, `T.tile.fill`,
+    `T.tile.select`
 TL760 floor-division-of-negative info: use a form that rounds down on the NPU too
 TL761 division-rounds-towards-zero error: use `>> k` or `& (n - 1)`, or add a multiple of the divisor before dividing
 TL762 integers-compared-as-floats error: compare in int32, or cast one side to a type of 16 bits or fewer
@@ -73,4 +75,5 @@ TL795 unroll-of-runtime-length error: write `T.serial`
 TL796 variable-in-pipeline error: write `T.serial`, or work the value out from the loop variable
 TL797 part-of-runtime-size error: use the whole tile, or a size that is known when the kernel is built
 TL798 copy-of-several-planes error: copy plane by plane: `for p in T.serial(planes): T.copy(X[p, i, j], x[p, :, :])`
+TL799 output-partly-written warning: launch `T.ceildiv(M, rows)` blocks; copies end with their tensor
 """

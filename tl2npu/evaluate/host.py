@@ -29,10 +29,10 @@ def surroundings(
 
     ``bound`` are parameters of its factory and sizes of the module, ``symbols`` the sizes of ``T.symbolic``.
     """
-    reader = _Host(file, symbols, bound)
+    around = list(file.index.ancestors(located.node))
+    reader = _Host(file, symbols, bound, around)
     reader.carry_out(file.index.module.body)
-    around = [node for node in file.index.ancestors(located.node) if isinstance(node, cst.FunctionDef)]
-    for function in reversed(around):
+    for function in reversed([node for node in around if isinstance(node, cst.FunctionDef)]):
         reader.go_into(function, bound)
     return reader.frame
 
@@ -48,8 +48,11 @@ class Unfit(NotChecked):
 class _Host(Machine):
     """Carries out what it understands; any other name becomes unknown."""
 
-    def __init__(self, file: FileKernels, symbols: Mapping[str, int], bound: Mapping[str, object]) -> None:
+    def __init__(
+        self, file: FileKernels, symbols: Mapping[str, int], bound: Mapping[str, object], around: Sequence[cst.CSTNode]
+    ) -> None:
         super().__init__(file.names, "gpu", Layout({}))
+        self.around = {id(node) for node in around}
         self.symbols, self.left = dict(symbols), _WORK
         self.frames = {0: self.frame}
         self.asked: cst.BaseExpression | None = None
@@ -114,17 +117,27 @@ class _Host(Machine):
             self._forget(small, str(error))
 
     def _choose(self, node: cst.If) -> bool:
+        taken = id(node.body) in self.around  # the kernel is built there, whatever was guessed for the test
         try:
-            taken = bool(self.value(node.test))
+            taken = taken or (id(node.orelse) not in self.around and bool(self.value(node.test)))
         except _FAILS as error:
             self._forget(node, str(error))
             return True
+        if id(node) in self.around:
+            self._settle(node.test, taken)
         self.asked = node.test
         if taken:
             return self.carry_out(body_of(node))
         if isinstance(node.orelse, cst.If):
             return self._choose(node.orelse)
         return self.carry_out(body_of(node.orelse)) if node.orelse is not None else True
+
+    def _settle(self, test: cst.BaseExpression, holds: bool) -> None:
+        """A switch that a branch asks for has the value with which the branch is taken."""
+        if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
+            self._settle(test.expression, not holds)
+        elif isinstance(test, cst.Name) and isinstance(self.frame.find(test.value), (bool, Unknown, type(None))):
+            self.frame.values[test.value] = holds
 
     def _forget(self, node: cst.CSTNode, why: str) -> None:
         for name in assigned_names(node):

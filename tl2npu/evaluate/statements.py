@@ -155,6 +155,8 @@ class Statements(Cores):
         known = self.frame.find(name)
         if isinstance(known, Cell):
             self._set(known, _plain(self, value))
+        elif isinstance(known, Region) and name in self.frame.places:
+            self._store(known, _plain(self, value))
         elif isinstance(value, (Cell, Region)):
             self.frame.values[name] = _plain(self, value) if isinstance(value, Cell) or value.is_element else value
         else:
@@ -341,6 +343,9 @@ class Statements(Cores):
                 raise NotChecked(f"`{code(call)}` has too many arguments")
             frame.values[name] = self.raw(arg.value)
         for param in order:
+            kind = code(param.annotation.annotation) if param.annotation is not None else ""
+            if kind.rsplit(".", 1)[-1] in ("Ref", "Var"):
+                frame.places.add(param.name.value)
             if param.name.value not in frame.values:
                 if param.default is None:
                     raise NotChecked(f"`{code(call)}` has too few arguments")

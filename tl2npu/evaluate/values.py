@@ -178,6 +178,8 @@ class Frame:
     def __init__(self, parent: Frame | None = None, values: dict[str, object] | None = None) -> None:
         self.parent = parent
         self.values: dict[str, object] = {} if values is None else values
+        self.places: set[str] = set()
+        """Parameters that stand for the place that the caller names (``T.Ref``)."""
 
     def find(self, name: str) -> object:
         """The value of a name; None for one that is not bound."""

@@ -283,6 +283,9 @@ class Rows:
             return
         if len(moved) > 1:
             raise Blocked("TL221", stmt.node, "vid is in more than one index of the copy")
+        if inner.dims and inner.dims[0].is_point and not all(dim.is_point for dim in inner.dims[1:-1]):
+            name = inner.buffer.name
+            raise Blocked("TL220", stmt.node, f"`threads=2` splits axis 0 of `{name}`, and the rows are behind it")
         axis, dim = moved[0]
         if dim.is_point and not self._is_tile_row(outer, inner, axis):
             if any(self._depends(load_dim.lo) for load in dim.loads for load_dim in load.dims or ()):

@@ -61,7 +61,8 @@ def _kernel(path: str, sides: Sides) -> list[str]:
     lines = [f"{path}:{one.line}: `{one.kernel}` on {one.device}"]
     if one.sizes:
         lines.append("  " + ", ".join(f"{name}={value}" for name, value in one.sizes))
-    same = sides.old is not None and sides.new is not None and sides.old.loads == sides.new.loads
+    pair = (sides.old, sides.new)
+    same = len({(each.loads, each.expected) if each is not None else None for each in pair}) == 1
     for word, estimate in (("old and new", sides.new),) if same else (("old", sides.old), ("new", sides.new)):
         if estimate is not None:
             lines += _estimate(word, estimate)

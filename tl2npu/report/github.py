@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tl2npu.report import markdown
+from tl2npu.report.closing import summary
 from tl2npu.report.escape import visible
 from tl2npu.report.model import Entry, Report
-from tl2npu.report.text import summary
 
 STEP_SUMMARY_LIMIT = 1024 * 1024
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}

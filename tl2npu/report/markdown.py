@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from tl2npu.report.closing import summary
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.escape import visible
 from tl2npu.report.hunks import unified
 from tl2npu.report.model import Entry, Finding, Report, counted, order, place
 from tl2npu.report.review import answers
-from tl2npu.report.text import summary
 from tl2npu.results import VERDICTS, WITH_ERRORS, KernelResult, Verified
 
 COMMENT_LIMIT = 65_536

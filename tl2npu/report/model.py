@@ -178,3 +178,14 @@ def counted(number: int, noun: str) -> str:
 def changed_text(report: Report) -> str:
     """``2 files changed``, or ``would change``."""
     return f"{counted(report.changed, 'file')} {'changed' if report.run.written else 'would change'}"
+
+
+def reason_beside(kernel: KernelResult, findings: Sequence[Finding]) -> str:
+    """The reason of a kernel without a message that stands beside it as a finding."""
+    for finding in findings:
+        message = finding.diagnostic.message
+        if kernel.reason == message:
+            return ""
+        if message and kernel.reason.endswith(f": {message}"):
+            return kernel.reason.removesuffix(f": {message}")
+    return kernel.reason

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tl2npu.report.model import counted
 from tl2npu.verified import RunResult
 
 VERSION = 1
@@ -16,8 +17,9 @@ def text(result: RunResult) -> str:
     here = f"{Path.cwd().as_posix()}/"
     lines = [f"{fault.severity}: {fault.message.replace(here, '')}" for fault in result.faults]
     errors = sum(fault.severity == "error" for fault in result.faults)
-    launches = len(result.launches)
-    counts = f"{launches} launch{'' if launches == 1 else 'es'}, {errors} hazard{'' if errors == 1 else 's'}"
+    counts = f"{counted(len(result.launches), 'launch')}, {counted(errors, 'hazard')}"
+    if warnings := sum(fault.severity == "warning" for fault in result.faults):
+        counts += f", {counted(warnings, 'warning')}"
     arithmetic = "" if result.arithmetic == "precise" else f", {result.arithmetic} arithmetic"
     if result.exit_code:  # counts alone would read like success
         counts = f"failed with exit code {result.exit_code}, after {counts}"

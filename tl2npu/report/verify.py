@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from tl2npu.report.closing import verified_text
 from tl2npu.report.json import diagnostic_object, verified
 from tl2npu.report.model import counted, place
-from tl2npu.report.text import verified_text
 from tl2npu.verified import Comparison, KernelVerdict, Metrics, ScriptCheck, VerifyResult
 
 VERSION = 1
@@ -127,7 +127,7 @@ def _summary(result: VerifyResult, styled: Any) -> str:
         where += f", called as in {result.reference}" if result.reference else ""
         compiled = f"{counts} accepted{refused}, {counted(programs, 'program')} compiled"
         return f"{verdict}: {what}{file} by {where}; {compiled}"
-    agree = "proved" if result.ok else "agrees" if tried == 1 else "agree"
+    agree = "agrees" if tried == 1 else "agree"
     told = ", ".join([*([f"{counts} {agree}"] if tried or not left else []), *others])
     return f"{verdict}: {what} on {where}{arithmetic}{by}; {told}, {figures}{_in_spite(result)}"
 

@@ -25,6 +25,7 @@ from tl2npu.simulator.ir.parts import walk
 from tl2npu.simulator.ir.stmt import Op, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.uses import loads, values
+from tl2npu.verify.metrics import wide
 
 RELATIVE = {
     "float64": 1e-9,
@@ -235,4 +236,4 @@ def _wide(array: np.ndarray) -> np.ndarray:
         if array.dtype.kind == "u" and array.dtype.itemsize == 8:
             return array.view(np.int64)  # as bits: equal values have equal ones
         return array.astype(np.int64)
-    return array.astype(np.float64)
+    return wide(array)

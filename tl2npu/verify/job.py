@@ -31,6 +31,7 @@ from tl2npu.interpreter import launch as launches
 from tl2npu.interpreter.hook import hooked
 from tl2npu.interpreter.session import Interpreter
 from tl2npu.simulator.errors import SimulatorError
+from tl2npu.simulator.hazards.hazard import UNWRITTEN_OUTPUT
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import Kernel
@@ -123,8 +124,11 @@ def _record(job: Job, emit: Emit) -> int:
             told(job.source, emit, error, "old", name)
             raise
         hazards.setdefault(name, set()).update(fault.kind for fault in observed.errors)
-        for fault in observed.errors:
-            emit({"event": "hazard", "message": fault.message, "kernel": name})
+        for fault in observed.faults:
+            if fault.severity != "note":
+                emit({"event": "hazard", "message": fault.message, "kernel": name})
+            elif fault.kind == UNWRITTEN_OUTPUT:
+                emit({"event": "note", "text": f"{name}: {fault.message}"})
         emit({"event": "launched", "kernel": name, "line": job.source.line(file_of(compiled), line_of(compiled))})
         emit({"event": "stop"})
 

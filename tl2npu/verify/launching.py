@@ -152,7 +152,10 @@ def _split(
         if not eager:
             signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise WrongCall(f"{factory} does not take these arguments: {error}") from None
+        unknown = [name for name in kwargs if name not in signature.parameters]
+        why = f"no parameter {unknown[0]!r}" if unknown else str(error)
+        text = f"{factory} does not take these arguments: {why}; it takes {signature}"
+        raise WrongCall(text) from None
     return args, kwargs
 
 

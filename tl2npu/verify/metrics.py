@@ -76,8 +76,9 @@ _FORMATS = {
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """The same numbers as float64."""
-    return array.astype(np.float64)
+    """The same numbers as float64; NumPy warns of some NaN that memory holds by chance."""
+    with np.errstate(invalid="ignore"):
+        return array.astype(np.float64)
 
 
 def _within(relative: np.ndarray, both: np.ndarray, bound: float) -> float:

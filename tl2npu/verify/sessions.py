@@ -31,7 +31,7 @@ class Observed:
 
     @property
     def errors(self) -> list[Fault]:
-        """The hazards that are no notes."""
+        """The hazards that are errors."""
         return [fault for fault in self.faults if fault.severity == "error"]
 
     def clear(self) -> None:
@@ -95,5 +95,4 @@ def arithmetic_of(name: Counted, seed: int = 0) -> Any:
 
 def _fault(hazard: Hazard) -> Fault:
     times = f" ({hazard.count} times)" if hazard.count > 1 else ""
-    severity = "note" if hazard.severity == "note" else "error"
-    return Fault(hazard.kind, hazard.message + times, severity, hazard.json())  # type: ignore[arg-type]
+    return Fault(hazard.kind, hazard.message + times, hazard.severity, hazard.json())  # type: ignore[arg-type]

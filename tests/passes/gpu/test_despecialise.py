@@ -28,11 +28,11 @@ def kernel(body: str, factory: str = FACTORY) -> str:
     return gpu_file(PARAMS, body, launch=LAUNCH, factory=factory)
 
 
-def check(text: str) -> str:
+def check(text: str, k: int = 96) -> str:
     """Migrate, run, compare with the product; the new text."""
     new = migrated(text)
     rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((64, 96)).astype(np.float16), rng.standard_normal((96, 64)).astype(np.float16)
+    a, b = rng.standard_normal((64, k)).astype(np.float16), rng.standard_normal((k, 64)).astype(np.float16)
     for reading in (IDEAL, ACTUAL):
         found = run(new, {"A": a, "B": b}, reading=reading)
         expected = a.astype(np.float64) @ b.astype(np.float64)
@@ -249,12 +249,18 @@ def test_a_variable_that_one_group_changes_and_all_threads_read_is_refused() -> 
     assert {code for code, _ in refused(kernel(body.replace("C[by * 32,", "C[by * 32 + n,")))} & {"TL182", "TL184"}
 
 
-def test_names_that_two_groups_give_different_values_are_refused() -> None:
+@pytest.mark.parametrize("behind", [False, True])
+def test_names_that_two_groups_give_different_values(behind: bool) -> None:
     body = GROUPS.replace(
         "            T.mbarrier_wait_parity(done", "            n = k * 32\n            T.mbarrier_wait_parity(done"
     )
-    body = body.replace("            T.gemm(", "            n = k + 1\n            T.gemm(")
-    assert {code for code, _ in refused(kernel(body))} & {"TL182", "TL184"}
+    body = body.replace("A[by * 32, k * 32]", "A[by * 32, n]").replace("B[k * 32,", "B[n,")
+    body = body.replace("            T.gemm(", "            n = k\n            T.gemm(")
+    body = body.replace("accum=k ==", "accum=n ==")
+    if behind:
+        assert {code for code, _ in refused(kernel(body.replace("C[by * 32,", "C[by * 32 + n,")))} & {"TL182", "TL184"}
+    else:
+        check(kernel(body))
 
 
 TILES_OF_SOME = """
@@ -302,3 +308,61 @@ def test_threads_that_differ_in_another_way_stay(old: str, new: str) -> None:
     assert old in TILES_OF_SOME
     text = gpu_file(TILES_OF_SOME_PARAMS, TILES_OF_SOME.replace(old, new))
     assert "TL184" in {code for code, _ in refused(text)}
+
+
+BY_THREADS = """
+    a = T.alloc_shared((2, 32, 32), "float16")
+    b = T.alloc_shared((2, 32, 32), "float16")
+    left = T.alloc_fragment((32, 16), "float32")
+    right = T.alloc_fragment((32, 16), "float32")
+    full = T.alloc_barrier([128] * 2)
+    free = T.alloc_barrier([128] * 2)
+    tx = T.get_thread_binding()
+    if tx < 128:
+        T.clear(left)
+        T.clear(right)
+        for k in T.serial(T.ceildiv(K, 64)):
+            for s in T.unroll(2):
+                T.barrier_wait(full[s], k & 1)
+                T.wgmma_gemm(a[s, :, :], b[s, :, :16], left)
+                T.gemm(a[s, :, :], b[s, :, 16:32], right)
+                if k != T.ceildiv(K, 64) - 1:
+                    T.barrier_arrive(free[s])
+        T.copy(left, C[by * 32, bx * 32])
+        T.copy(right, C[by * 32, bx * 32 + 16])
+    else:
+        for k in T.serial(T.ceildiv(K, 64)):
+            for s in T.unroll(2):
+                T.barrier_wait(free[s], (k & 1) ^ 1)
+                T.ptx_cp_async(
+                    T.access_ptr(a[s, (tx - 128) // 4, AT], "w", 8),
+                    T.access_ptr(A[by * 32 + (tx - 128) // 4, k * 64 + s * 32 + (tx - 128) % 4 * 8], "r", 8),
+                    8,
+                )
+                for r in T.serial(2):
+                    row = r * 16 + (tx - 128) // 8
+                    with T.attr("default", "async_scope", 1):
+                        for v in T.vectorized(4):
+                            b[s, row, (tx - 128) % 8 * 4 + v] = B[
+                                k * 64 + s * 32 + row, bx * 32 + (tx - 128) % 8 * 4 + v
+                            ]
+                T.cp_async_barrier_noinc(full[s])
+"""
+
+
+def by_threads(at: str) -> str:
+    return kernel(BY_THREADS.replace("AT", at), FACTORY.replace("96", "128"))
+
+
+def test_tiles_that_single_threads_of_a_group_fill() -> None:
+    new = check(by_threads("(tx - 128) % 4 * 8"), k=128)
+    assert 'b_left = T.alloc_shared((32, 16), "float16")' in new
+
+
+@pytest.mark.parametrize(
+    "at",
+    ["(tx - 128) % 4 * 16", "(tx - 128) % 4 * 8 + 8", "(tx - 128) % 2 * 8", "tx // 4 % 4 * 8", "24 - tx % 4 * 8"],
+    ids=["gaps", "not-from-0", "twice", "one-digit-for-both", "backwards"],
+)
+def test_tiles_that_single_threads_fill_otherwise(at: str) -> None:
+    assert {code for code, _ in refused(by_threads(at))} == {"TL181", "TL182", "TL184", "TL193", "TL194"}

@@ -295,4 +295,4 @@ def test_estimates_are_a_chart_for_each_kernel_slowest_first() -> None:
         f"<code>c</code>: 200 cycles, {added}, most on cube",
         f"<code>a</code>: 120 cycles, {added}, most on vector",
     ]
-    assert '<td>30</td><td><meter max="90" value="30">33%</meter></td>' in text
+    assert '<td>30</td><td><meter max="120" value="30" aria-hidden="true"></meter> 25%</td>' in text

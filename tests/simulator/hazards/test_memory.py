@@ -52,6 +52,33 @@ def test_what_is_said_of_undefined_output(kernels: Any) -> None:
     assert hazard.first.site.line == kernels.line("# tile: exp")
 
 
+@pytest.mark.parametrize("made", [True, False])
+@pytest.mark.parametrize(("rows", "reads", "told"), [(16, False, False), (14, False, True), (14, True, False)])
+def test_rows_that_no_store_reaches(kernels: Any, made: bool, rows: int, reads: bool, told: bool) -> None:
+    """A warning where the call makes the tensor, else a note, unless the kernel updates what it read."""
+    if made and reads:
+        return
+    given = (X,) if made else (X, X.copy())
+    kernels.run("first_rows_made" if made else "first_rows_given", *given, rows=rows, reads=reads)
+    found = [h for h in kernels.report.hazards if h.kind == "unwritten-output"]
+    assert [h.severity for h in found] == (["warning" if made else "note"] if told else [])
+    if told:
+        assert found[0].message.startswith("Never written: 32 of 256 elements of B, the first B[14, 0] (others at ")
+        assert found[0].site.line == kernels.line("# first_rows: store")
+
+
+def test_a_read_behind_the_end_of_a_tensor(kernels: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """The NPU takes an address; the declared shape is all that it knows of the tensor's end."""
+    kernels.run("first_rows_made", X, rows=16)
+    assert not kernels.kinds()
+    kernels.run("first_rows_made", X[:15].copy(), rows=15)
+    (hazard,) = kernels.report.errors
+    assert (hazard.kind, hazard.memory, hazard.buffer) == ("out-of-bounds", "GM", "A")
+    assert hazard.site.line == kernels.line("# first_rows: load")
+    assert "behind the end of the tensor given for A" in hazard.message
+    assert "A of main is declared with shape [16, 16], the tensor has shape [15, 16]" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("form", ["apart", "stored", "place", "condition", "one line"])
 def test_an_element_that_is_computed_of_an_unwritten_one(kernels: Any, form: str) -> None:
     kernels.run("element", X, form=form)

@@ -14,6 +14,7 @@ from tl2npu.checks.cross_core.channels import on_chip
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
+from tl2npu.kernel.flags.balance import imbalances
 from tl2npu.kernel.flags.clocks import Run
 from tl2npu.kernel.flags.parts import GiveUp
 from tl2npu.kernel.flags.pipes import PIPES
@@ -122,7 +123,7 @@ def _of(subject: Subject, group: Sequence[Conflict]) -> Finding:
 
 
 def _remedy(subject: Subject, group: Sequence[Conflict], line: int) -> str:
-    """The calls that order the two, with a number that the kernel does not use; or the flag of another pipe."""
+    """The wait that is missing where a flag is set; else both calls, with a number that the kernel does not use."""
     first, second = group[0].first, group[0].second
     order = {id(placed.stmt): placed.order for placed in subject.statements}
     again = ""
@@ -130,6 +131,11 @@ def _remedy(subject: Subject, group: Sequence[Conflict], line: int) -> str:
         again = "; set it once more before the loop, and wait once more behind it"
     flags = [(placed.stmt, placed) for placed in subject.statements if isinstance(placed.stmt, Sync)]
     if first.side is second.side:
+        wait = f'T.wait_flag("{first.touch.pipe.lower()}", "{second.touch.pipe.lower()}"'
+        for found in imbalances(subject.kernel, subject.located.evaluator):
+            if found.missing.startswith(wait):
+                at = subject.file.index.position(found.node).line
+                return f"write `{found.missing}` before this: line {at} sets that flag, and a wait is missing"
         number = _unused(flags, "eventId")
         pipes = f'"{first.touch.pipe.lower()}", "{second.touch.pipe.lower()}", {number}'
         if len(group) > 1 and not again:
@@ -138,11 +144,17 @@ def _remedy(subject: Subject, group: Sequence[Conflict], line: int) -> str:
         text = f"write `T.set_flag({pipes})` behind line {line} and `T.wait_flag({pipes})` before this"
         return f"{text}{again}; or `T.barrier_all()` {f'behind line {line}' if again else 'between them'}"
     pipe, number = first.touch.pipe, _unused(flags, "flag")
+    waits = {flag.text("flag") for flag, _ in flags if flag.op.name == "wait_cross_flag"}
     for flag, placed in flags:
         named = flag.text("pipe").strip("\"'").upper().removeprefix("PIPE_")
         at = subject.file.index.position(flag.node).line
         own = any(isinstance(parent, ScopeBlock) and parent.side is first.side for parent in placed.parents)
-        if own and flag.op.name == "set_cross_flag" and at > line and named in PIPES and named != pipe:
+        if not own or flag.op.name != "set_cross_flag" or at <= line or named not in PIPES:
+            continue
+        if flag.text("flag") not in waits:
+            wait = f"T.wait_cross_flag({flag.text('flag')})"
+            return f"write `{wait}` before this: line {at} sets that flag, and a wait is missing"
+        if named != pipe:
             return f"`{code(flag.call)}` on line {at} waits for pipe {named} only: set it on pipe {pipe}"
     pair = f'`T.set_cross_flag("{pipe}", {number})` behind line {line} and `T.wait_cross_flag({number})`'
     return f"write {pair} before this{again}"
@@ -161,9 +173,9 @@ def _shown(stmt: Stmt) -> str:
 
 def _stuck(stuck: Stuck) -> Finding:
     """A flag between the cores that is waited for and never set, or set and never waited for."""
-    core, flag = _CORES[stuck.side], stuck.flag
+    core, flag, ending = _CORES[stuck.side], stuck.flag, "s" if stuck.side is Side.CUBE else ""
     if stuck.is_set:
-        text = f"the {core} set cross-core flag {flag} more often than the other core waits for it"
+        text = f"the {core} set{ending} cross-core flag {flag} more often than the other core waits for it"
     else:
-        text = f"deadlock: the {core} wait for cross-core flag {flag} more often than it is set"
+        text = f"deadlock: the {core} wait{ending} for cross-core flag {flag} more often than it is set"
     return Finding("TL782", stuck.stmt.node, text)

@@ -15,7 +15,7 @@ import libcst as cst
 from tl2npu.checks.operators.types import types_named
 from tl2npu.checks.row_split.split import is_half
 from tl2npu.checks.subject import Finding, Placed, Subject
-from tl2npu.dialects.ascend import lookup
+from tl2npu.dialects.ascend import DROPPED, lookup
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.element_types import is_float
 from tl2npu.kernel.expressions import code
@@ -26,7 +26,6 @@ from tl2npu.source.tree import calls_in, mentioned
 
 _PREFIX = "tilelang.language."
 _STRIDED = "_experiment"
-_ALWAYS = frozenset({"call_extern", "clear", "exp2", "likely"})
 _OF_FLOATS = frozenset({"abs", "fabs", "isinf"})
 _FUNCTIONS = frozenset(
     "acos asin atan cos cosh erf exp exp10 log log10 log1p log2 rsqrt sigmoid sin sinh sqrt tan tanh".split()
@@ -124,4 +123,4 @@ def _dropped(subject: Subject, call: cst.Call) -> str:
     name = resolved.removeprefix(_PREFIX)
     op = lookup(resolved)
     illegal = op is not None and not op.modes and op.kind not in (Kind.TYPE, Kind.DECORATOR)
-    return name if illegal or name in _ALWAYS else ""
+    return name if illegal or name in DROPPED else ""

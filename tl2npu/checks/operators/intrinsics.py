@@ -1,4 +1,4 @@
-"""TL733, TL752: a ``T.Parallel`` that the compiler runs element by element, for which it has no scalar exp.
+"""TL733, TL752, TL753: a ``T.Parallel`` that the compiler runs element by element, for which it has no scalar exp.
 
 One statement decides for the whole nest. Evidence: facts 10 (``Unresolved call Op(tir.exp)``), and a kernel for each
 of the causes that are named here.
@@ -6,35 +6,63 @@ of the causes that are named here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import groupby
 
 import libcst as cst
 
-from tl2npu.checks.operators.vector_form import ParallelStore, narrow_type, one_name, parallel_stores, types_of
+from tl2npu.checks.operators.vector_form import (
+    NO_INSTRUCTION,
+    ParallelStore,
+    one_name,
+    parallel_stores,
+    types_of,
+    wider_number,
+)
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop
 from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.results import Severity
 from tl2npu.source.tree import names_in, nodes_of
 
+_SLOW = "the loop runs element by element"
+_MANY = 64
+"""Elements of a nest whose time counts."""
 _FUNCTIONS = frozenset({"exp", "log", "sqrt", "rsqrt", "abs", "fabs"})
 
 
 def check(subject: Subject) -> Iterator[Finding]:
     """One finding for each nest with such a function, on the function; one for each statement with a wide number."""
     types = _scalars(subject)
+    for stores, store, name in _nests(subject):
+        if store is None:
+            slow = ((each, _wide(subject, each)) for each in stores)
+            yield from (Finding("TL752", each.store.node, f"{why}, so {_SLOW}") for each, why in slow if why)
+            continue
+        why = _one_turn(subject, store) or next(filter(None, (_scalar(subject, each, types) for each in stores)), "")
+        if why:
+            yield Finding("TL733", store.store.node, f"{why}, so {_SLOW} and T.{name} does not compile")
+
+
+def check_slow(subject: Subject) -> Iterator[Finding]:
+    """TL753: the other nests that have no vector form, one finding each; a note where an NPU has no instruction."""
+    for stores, function, _ in _nests(subject):
+        slow = next((each for each in stores if each.why and not _wide(subject, each)), None)
+        sizes = [subject.numbers(item.extent) for loop in stores[0].nest for item in loop.ranges]
+        count = math.prod(max(number or _MANY for number in size) for size in sizes)
+        if function is None and slow is not None and count >= _MANY:
+            severity: Severity | None = "info" if slow.why.startswith(NO_INSTRUCTION) else None
+            yield Finding("TL753", slow.store.node, f"{slow.why}, so {_SLOW}", severity=severity)
+
+
+def _nests(subject: Subject) -> Iterator[tuple[list[ParallelStore], ParallelStore | None, str]]:
+    """The stores of each nest, the first of them with a function, and its name."""
     for _, group in groupby(parallel_stores(subject), key=lambda store: id(store.nest[0])):
         stores = list(group)
         calls = [(store, name) for store in stores if (name := _function(store))]
-        if not calls:
-            yield from (Finding("TL752", store.store.node, text) for store in stores if (text := _slow(subject, store)))
-            continue
-        store, name = calls[0]
-        why = _one_turn(subject, store) or next(filter(None, (_scalar(subject, each, types) for each in stores)), "")
-        if why:
-            text = f"{why}, so the loop runs element by element and T.{name} does not compile"
-            yield Finding("TL733", store.store.node, text)
+        yield stores, *(calls[0] if calls else (None, ""))
 
 
 def _function(store: ParallelStore) -> str:
@@ -53,10 +81,8 @@ def _scalar(subject: Subject, store: ParallelStore, types: dict[str, str]) -> st
     """Why a statement has no vector form; empty if it has one."""
     buffer = store.store.target.buffer
     own = types_of(store.value, store.store.target)
-    if wide := _wide(subject, store):
-        return wide
-    if store.form == "scalar" and len(own) == 1:
-        return f"`{code(store.store.node)}` has no vector form"
+    if why := _wide(subject, store) or (store.why if len(own) == 1 else ""):
+        return why
     names = {name.value for part in store.value.walk() if part.kind == "number" for name in names_in(part.node)}
     named = {name: types[name] for name in names if name in types}
     for words in (caller.words for caller in subject.callers):
@@ -72,19 +98,10 @@ def _scalar(subject: Subject, store: ParallelStore, types: dict[str, str]) -> st
     return ""
 
 
-def _slow(subject: Subject, store: ParallelStore) -> str:
-    wide = _wide(subject, store)
-    return f"{wide}, so the loop runs element by element" if wide else ""
-
-
 def _wide(subject: Subject, store: ParallelStore) -> str:
-    """Which number is wider than the elements beside it."""
+    """Which number is wider than the elements beside it; those of 8 bits have no vector form anyway."""
     calls = ({}, *(caller.words for caller in subject.callers))
-    narrow = next(filter(None, (narrow_type(store, words) for words in calls)), "")
-    if not narrow or "8" in narrow:
-        return ""
-    number, wide = (store.wide, "float32") if store.wide is not None else (store.untyped, "int32")
-    return f"`{code(number.node)}` is {wide} and `{store.store.target.buffer.name}` is {narrow}" if number else ""
+    return next((why for words in calls if (why := wider_number(store, words)) and not why.endswith("int8")), "")
 
 
 def _scalars(subject: Subject) -> dict[str, str]:

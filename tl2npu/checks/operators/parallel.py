@@ -15,10 +15,10 @@ from tl2npu.checks.operators.vector_form import (
     ParallelStore,
     all_broadcast,
     is_relu,
-    narrow_type,
     nest_of,
     parallel_stores,
     types_of,
+    wider_number,
 )
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects import element_types
@@ -112,7 +112,7 @@ def _crashes(part: Expr, store: ParallelStore) -> bool:
 
     With a number in front the statement runs element by element (95acbd7f, generated code for ``ascendc``).
     """
-    if (part.args and not part.args[0].loads) or narrow_type(store, {}):
+    if (part.args and not part.args[0].loads) or wider_number(store, {}):
         return False
     if any(not arg.loads for arg in part.args):
         return not is_relu(part)

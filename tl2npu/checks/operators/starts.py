@@ -172,7 +172,8 @@ class Starts:
             return Finding("TL885", node, text, "warning")
         found = [self.sampler.find(move.placed, doubt.goal, known) for known in calls]
         wrong = [one for one in found if one is not None]
-        text = f"{shown} {'reaches' if doubt.last else 'starts'} {where} `{buffer.name}`"
+        verb = "reach" if doubt.last else "start"
+        text = f"{shown} {verb}{'es' if doubt.last else 's'} {where} `{buffer.name}`"
         if wrong:
             every = len(wrong) == len(found)
             return Finding("TL885", node, f"{text}{wrong[0]}: {self._why(move, doubt)}", None if every else "warning")
@@ -180,6 +181,7 @@ class Starts:
             return None
         invented = self._invented(move, doubt, calls[0])
         if invented is not None:
+            text = f"{shown} can {verb} {where} `{buffer.name}` for sizes that this file does not give"
             return Finding("TL885", node, f"{text}{invented}: {self._why(move, doubt)}", "warning")
         return None
 

@@ -6,7 +6,7 @@ Decides which accesses the later passes see as calls. Evidence: facts 3 and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -14,12 +14,15 @@ from typing import Literal
 
 from tl2npu.checks.operators.expr import Expr, expression, value_of
 from tl2npu.checks.subject import Placed, Subject
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories import assertions
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, Store
 from tl2npu.kernel.named_types import named_floats, named_types, product_types
 from tl2npu.kernel.numbers import is_float, is_zero, without_type
 from tl2npu.kernel.simplified import assigned
 
+NO_INSTRUCTION = "no vector instruction computes"
+"""How the reason of a scalar loop begins that another text of the same value does not mend."""
 Form = Literal["vector", "rows", "scalar"]
 
 _PLANE = 2
@@ -31,6 +34,7 @@ _BITWISE = ("&", "|", "^", "bitwise_and", "bitwise_or", "bitwise_xor")
 _SHIFTS = ("<<", ">>", "shift_left", "shift_right")
 _NAMES = {"float": "float32", "half": "float16"}
 _UNARY = ("exp", "log", "sqrt", "rsqrt", "abs")
+_CASTS = ("cast", "Cast", "astype")
 _TWO = ("max", "min", "bitwise_and", "bitwise_or", "shift_left", "shift_right")
 
 
@@ -39,7 +43,7 @@ class ParallelStore:
     """A store in a ``T.Parallel`` nest: ``outer`` is the row range of a 2-D nest, ``inner`` the other one.
 
     ``value`` is simplified as the compiler does. ``wide``: a Python float beside elements, a float32; ``untyped``: any
-    number beside them that is an int32 or a float32.
+    number beside them that is an int32 or a float32. ``why``: the reason of a scalar loop, empty for the other forms.
     """
 
     placed: Placed
@@ -51,6 +55,7 @@ class ParallelStore:
     form: Form
     wide: Expr | None
     untyped: Expr | None
+    why: str = ""
 
 
 def parallel_stores(subject: Subject) -> Iterator[ParallelStore]:
@@ -96,22 +101,24 @@ def _floats(subject: Subject) -> frozenset[str]:
 
 def for_types(found: ParallelStore, words: Mapping[str, str]) -> ParallelStore:
     """The store where the names of element types stand for ``words``, as for one call of a factory."""
-    return replace(found, form=_form(found, words))
+    why = _why_scalar(found, words)
+    return replace(found, form="scalar" if why else _form(found), why=why)
 
 
-def narrow_type(found: ParallelStore, words: Mapping[str, str]) -> str:
-    """The element type of a store beside whose elements a number of Python is another type; empty if there is none."""
+def wider_number(found: ParallelStore, words: Mapping[str, str]) -> str:
+    """Which number of Python is of another type than the elements of a store beside it; empty if none is."""
     kinds = {one_name(words.get(name, name)) for name in types_of(found.value, found.store.target)}
-    if len(kinds) > 1:
+    kind = next(iter(kinds), "") if len(kinds) == 1 else ""
+    number = found.wide if kind in _NARROW else found.untyped if kind in _SHORT else None
+    if number is None:
         return ""
-    kind = next(iter(kinds), "")
-    is_wider = (kind in _NARROW and found.wide is not None) or (kind in _SHORT and found.untyped is not None)
-    return kind if is_wider else ""
+    wide = "int32" if found.wide is None else "float32"
+    return f"`{code(number.node)}` is {wide} and `{found.store.target.buffer.name}` is {kind}"
 
 
 def _untyped(value: Expr) -> Expr | None:
     """A number beside elements that is not written in a type; of operators on bits it has that of the elements."""
-    if value.kind not in ("binary", "unary", "call") or value.name in ("cast", "Cast", "astype", *_BITWISE):
+    if value.kind not in ("binary", "unary", "call") or value.name in (*_CASTS, *_BITWISE):
         return None
     for position, arg in enumerate(value.args):
         counts = value.name in _SHIFTS and position == 1 and arg.sym is not None and arg.sym.constant is not None
@@ -122,22 +129,32 @@ def _untyped(value: Expr) -> Expr | None:
 
 def _wide(value: Expr, floats: Collection[str]) -> Expr | None:
     """A Python float beside elements; None if there is none."""
-    if value.kind not in ("binary", "unary", "call") or value.name in ("cast", "Cast", "astype"):
+    if value.kind not in ("binary", "unary", "call") or value.name in _CASTS:
         return None
     numbers = (arg for arg in value.args if arg.kind == "number" and is_float(arg.node, floats))
     return next(numbers, None) or next(filter(None, (_wide(arg, floats) for arg in value.args)), None)
 
 
-def _form(found: ParallelStore, words: Mapping[str, str]) -> Form:
-    store, value, outer, inner = found.store, found.value, found.outer, found.inner
+def _why_scalar(found: ParallelStore, words: Mapping[str, str]) -> str:
+    """Why a store has no vector form; empty if it has one."""
+    store, value, items = found.store, found.value, [found.inner, *([found.outer] if found.outer is not None else [])]
     if not all(_only_stores(loop.body, found.nest) for loop in found.nest):
-        return "scalar"
-    if not value.loads or narrow_type(found, words):
-        return "scalar"
-    if not _vectorises(value, store.target, (outer, inner), words):
-        return "scalar"
-    if not any(dim.lo.depends_on(str(inner.var)) for dim in store.target.dims or ()):
-        return "scalar"
+        return "the loop has another statement than stores"
+    if not value.loads:
+        used = next((item.name for item in items if value.depends_on(item)), "")
+        return f"`{code(store.node)}` uses `{used}` as a value" if used else f"`{code(store.node)}` stores a constant"
+    if why := wider_number(found, words) or _no_instruction(value, items):
+        return why
+    one = value.kind == "load" or (value.kind == "call" and value.name in _CASTS and value.args[0].kind == "load")
+    if not one and len({one_name(words.get(name, name)) for name in types_of(value, store.target)}) != 1:
+        return f"`{code(store.node)}` has several element types"
+    if not any(dim.lo.depends_on(str(found.inner.var)) for dim in store.target.dims or ()):
+        return f"`{code(store.node)}` stores to one element for all `{found.inner.name}`"
+    return ""
+
+
+def _form(found: ParallelStore) -> Form:
+    store, value, outer, inner = found.store, found.value, found.outer, found.inner
     if outer is None:
         return "vector"
     others = (stmt for loop in found.nest for stmt in loop.body if isinstance(stmt, Store) and stmt is not store)
@@ -154,24 +171,28 @@ def _axes(operand: Operand, outer: Range, inner: Range) -> set[str]:
     return {str(item.var) for item in (outer, inner) if any(lo.depends_on(str(item.var)) for lo in lows)}
 
 
-def _vectorises(value: Expr, target: Operand, items: tuple[Range | None, Range], words: Mapping[str, str]) -> bool:
-    """False if the value is computed element by element."""
-    if value.kind == "load":
-        return True
-    if value.kind == "call" and value.name in ("cast", "Cast", "astype") and value.args:
-        return value.args[0].kind == "load"
+def _no_instruction(value: Expr, items: Sequence[Range]) -> str:
+    """Which part of a value is computed element by element; empty if none is."""
+    if value.kind == "load" or (value.kind == "call" and value.name in _CASTS and value.args):
+        return "" if value.kind == "load" or value.args[0].kind == "load" else _no_operator(value)
     for part in value.walk():
-        if part.kind == "number" and any(i is not None and part.depends_on(i) for i in items):
-            return False  # a loop variable as a value
+        used = next((item.name for item in items if part.kind == "number" and part.depends_on(item)), "")
+        if used:
+            return f"`{code(value.node)}` uses `{used}` as a value"
         if part.kind == "other" or (part.kind == "call" and part.name not in _UNARY + _TWO):
-            return False
+            return _no_operator(part)
         if part.kind == "unary" and part.name == "~" and part.args[0].kind != "load":
-            return False
-        if part.kind == "binary" and (part.name in ("//", "%", "^", "**", "?") or not part.args[0].loads):
-            return False  # integer division; a number on the left
-        if part.kind == "call" and part.name in ("max", "min") and not part.args[0].loads and not is_relu(part):
-            return False
-    return len({one_name(words.get(name, name)) for name in types_of(value, target)}) == 1
+            return _no_operator(part)
+        if part.kind == "binary" and part.name in ("//", "%", "^", "**", "?"):
+            return _no_operator(part)
+        left = part.kind == "binary" or (part.kind == "call" and part.name in ("max", "min") and not is_relu(part))
+        if left and not part.args[0].loads:
+            return f"the number stands on the left in `{code(part.node)}`"
+    return ""
+
+
+def _no_operator(part: Expr) -> str:
+    return f"{NO_INSTRUCTION} `{code(part.node)}`"
 
 
 def is_relu(part: Expr) -> bool:

@@ -26,6 +26,8 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
     {row.name: _adapted(row) for section in SECTIONS.values() for row in section.operators}
 )
 """All operators by their name relative to ``tilelang.language``."""
+DROPPED = frozenset({"call_extern", "clear", "exp2", "likely"})
+"""What the compiler takes in no mode: it drops the call without a word, or rejects it (facts 4: g8_callext)."""
 _PREFIX = "tilelang.language."
 
 

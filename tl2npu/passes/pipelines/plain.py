@@ -7,6 +7,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import refuse_unreadable
 from tl2npu.passes.plain import (
     assigned_once,
+    column_parts,
     digits,
     flat_views,
     float_bits,
@@ -48,6 +49,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     reused_memory.to_tiles(job)
     assigned_once.name_values(job)
     staged_tiles.to_single(job)
+    column_parts.take_apart(job)
     known_branches.fold(job)
     conditions.to_python(job)
     one_tile.join(job)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tl2npu.dialects.ascend import DROPPED
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.configs import ALL, read_configs
 from tl2npu.kernel.factories.positions import compilations
+from tl2npu.kernel.flags.slots import loop_of_slots
 from tl2npu.kernel.handover import traffic
 from tl2npu.kernel.model import Alloc, Copy, Kernel, Let, Op, Opaque, ScopeBlock, Side, Sync, children
 from tl2npu.passes.ascend import guards, hand_overs, sync
@@ -91,6 +93,8 @@ def refuse_unreadable(job: Job) -> None:
     for stmt in kernel.walk():
         if isinstance(stmt, Op):
             if stmt.op.kind is Kind.SYSTEM or stmt.op.name.endswith("_experiment"):
+                if stmt.op.name in DROPPED:
+                    raise Blocked("TL897", stmt.node, f"the Ascend compiler ignores or rejects T.{stmt.op.name}")
                 raise Blocked("TL311", stmt.node, f"the automatic passes do not support T.{stmt.op.name}")
         elif isinstance(stmt, Opaque) and stmt.buffers:
             raise Blocked("TL902", stmt.node, f"{stmt.why}")
@@ -98,8 +102,8 @@ def refuse_unreadable(job: Job) -> None:
 
 def left_alone(job: Job) -> str | None:
     """Why a kernel that could be read stays as it is, None if it need not."""
-    if job.options.keep_expert and mma_products.is_manual(job.kernel):
-        return "a hand-written mma pipeline is kept (--keep-expert)"
+    if job.options.keep_expert and (mma_products.is_manual(job.kernel) or loop_of_slots(job.kernel) is not None):
+        return "a hand-written pipeline is kept (--keep-expert)"
     does = (stmt for stmt in job.kernel.walk() if not children(stmt) and not isinstance(stmt, (Alloc, Let, Sync)))
     if all(isinstance(stmt, Opaque) and not stmt.buffers for stmt in does):
         return "it has no statement for a core"

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence, Set
 from hashlib import sha256
 from pathlib import Path
 
+from tl2npu.report.closing import summary
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.excerpt import excerpt
 from tl2npu.report.html.ledger import ledger, proof, warnings
 from tl2npu.report.html.markup import badge, code, code_link, css_class, e, long_code, message, prose
 from tl2npu.report.hunks import unified
-from tl2npu.report.model import SEVERITIES, Entry, Finding, Report, counted, order, place
+from tl2npu.report.model import SEVERITIES, Entry, Finding, Report, counted, order, place, reason_beside
 from tl2npu.report.review import answers
-from tl2npu.report.text import reason_beside, summary
 from tl2npu.results import VERDICTS, WITH_ERRORS, Diagnostic, KernelResult
 from tl2npu.rules import Rule, load_rules
 
@@ -122,8 +122,8 @@ def _rule(rule: Rule) -> str:
 
 # What the cost model says of the new kernels: a bar for each pipe of a core.
 
-_NOTE = """<p>Cycles that one block spends on each pipe at the first call in its file, by a model, not measured.
-Pipes work at the same time, so that the block takes less than their sum: <code>tl2npu cost</code> says how long.</p>
+_NOTE = """<p>Cycles that one block spends on each pipe at the first call in its file, and their share of the sum, by a
+model, not measured. <code>tl2npu cost</code> says which of them overlap, and how long the block takes.</p>
 """
 
 
@@ -136,13 +136,13 @@ def _estimates(report: Report, places: Mapping[str, str]) -> str:
         anchor = places.get(entry.path)
         where = long_code(place(entry.path, kernel))
         where = where if anchor is None else f'<a href="#{anchor}">{where}</a>'
-        bound, most = max(kernel.pipes, key=lambda item: item[1])
+        bound, total = max(kernel.pipes, key=lambda item: item[1])[0], sum(cycles for _, cycles in kernel.pipes)
         bars = "".join(
             f'<tr><th scope="row">{e(pipe)}</th><td>{cycles:,.0f}</td>'
-            f'<td><meter max="{most:.0f}" value="{cycles:.0f}">{cycles / most:.0%}</meter></td></tr>'
+            f'<td><meter max="{total:.0f}" value="{cycles:.0f}" aria-hidden="true"></meter> '
+            f"{cycles / total:.0%}</td></tr>"
             for pipe, cycles in kernel.pipes
         )
-        total = sum(cycles for _, cycles in kernel.pipes)
         head = f"{long_code(kernel.name)}: {total:,.0f} cycles, the sum of its pipes, most on {e(bound)}"
         rows.append(f"<details><summary>{head}</summary><table><caption>{where}</caption>{bars}</table></details>")
     return _NOTE + "\n".join(rows) if rows else ""

@@ -9,6 +9,7 @@ from tl2npu.simulator.ir.stmt import Site
 
 RAW, WAR, WAW = "RAW", "WAR", "WAW"
 UNINITIALISED = "uninitialised-read"
+UNWRITTEN_OUTPUT = "unwritten-output"
 OUT_OF_BOUNDS = "out-of-bounds"
 UNPAIRED = "unpaired-flag"
 REDUNDANT = "redundant-flag"
@@ -17,7 +18,7 @@ DEADLOCK = "deadlock"
 CAPACITY = "over-capacity"
 MISALIGNED = "misaligned-access"
 
-ERROR, NOTE = "error", "note"
+ERROR, WARNING, NOTE = "error", "warning", "note"
 
 MEMORIES = {"global": "GM", "ub": "UB", "l1": "L1", "l0a": "L0A", "l0b": "L0B", "l0c": "L0C"}
 """Names of memories as Ascend engineers write them; other memories keep theirs."""
@@ -60,7 +61,8 @@ class Hazard:
     """One finding. ``first`` happened earlier in the run that showed it, ``second`` later.
 
     ``kind``: one of the constants of this module. ``memory``: GM, L1, UB, L0A, L0B, L0C, or empty. ``severity``:
-    ``error``, or ``note`` for what does no harm as far as can be told. ``count``: how often it was seen.
+    ``error``, ``warning`` for what is wrong unless it is meant, ``note`` for what does no harm as far as can be told.
+    ``count``: how often it was seen.
     """
 
     kind: str

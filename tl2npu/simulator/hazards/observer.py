@@ -70,12 +70,16 @@ class Observer:
         cells = self.tensors.get(number)
         if cells is None:
             blank = number in self.made.outputs or number in self.made.scratch
-            if not written and not blank:
+            end = self.made.ends.get(number)
+            if not written and not blank and end is None:
                 return  # an input: always written, never in conflict
             name = self.runner.names[number]
             cells = Cells(name, "GM", array.shape, UNWRITTEN if blank else HOST, written, self._grain(number, array))
             cells.shared = True
             self.tensors[number] = cells
+            if end is not None:
+                cells.state.writer.spread()[end * self._grain(number, array) :] = UNWRITTEN
+                cells.state.ends = True
         cells.checked = written
         cells.state.reads.clear()
         cells.state.displaced = cells.state.twin = None
@@ -94,6 +98,13 @@ class Observer:
         for number, cells in self.tensors.items():
             if cells.state.tainted and number not in scratch and "workspace" not in cells.name:
                 self.report.undefined_output(self, cells)
+
+    def finish(self) -> None:
+        """The call is over: what no launch wrote of an output stays as it was."""
+        for number, cells in self.tensors.items():
+            made = number in self.made.outputs
+            if made or (number not in self.made.scratch and not cells.state.read):
+                self.report.unwritten_output(self, cells, UNWRITTEN if made else HOST)
 
     # what the machine asks for
 

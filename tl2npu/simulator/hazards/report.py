@@ -10,7 +10,8 @@ import numpy as np
 
 from tl2npu.devices import DEFAULT_DEVICE, Device
 from tl2npu.simulator.errors import SimulatorError
-from tl2npu.simulator.hazards.hazard import ERROR, UNINITIALISED, Hazard, Party
+from tl2npu.simulator.hazards import hazard as kinds
+from tl2npu.simulator.hazards.hazard import ERROR, Hazard, Party
 from tl2npu.simulator.ir.stmt import NOWHERE, Site
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Report:
 
     @property
     def errors(self) -> tuple[Hazard, ...]:
-        """Findings that are no notes."""
+        """Findings that are errors."""
         return tuple(h for h in self.hazards if h.severity == ERROR)
 
     def lines(self) -> Iterator[str]:
@@ -155,7 +156,13 @@ class Report:
         if source:
             moved = first = access.observer.party(source, "Write")
             message += f" but {moved.operator or 'a statement'} at {moved.site} with undefined data"
-        self.add(Hazard(UNINITIALISED, message, cells.memory, cells.name, first, party))
+        self.add(Hazard(kinds.UNINITIALISED, message, cells.memory, cells.name, first, party))
+
+    def beyond(self, access: Watched, gap: Gap) -> None:
+        """What lies behind the end of a caller's tensor is read: other memory, if there is any."""
+        party = access.party(gap.site, "Read", gap.pipe)
+        message = f"out-of-bounds access: {party} reads behind the end of the tensor given for {gap.cells.name}"
+        self.add(Hazard(kinds.OUT_OF_BOUNDS, message, "GM", gap.cells.name, None, party))
 
     def undefined_output(self, observer: Observer, cells: Cells) -> None:
         """Undefined data is left in a tensor that the caller sees."""
@@ -178,4 +185,21 @@ class Report:
             message += (
                 f"; it comes from {source[2].name}, which {operator} at {first.site} reads where nothing wrote it"
             )
-        self.add(Hazard(UNINITIALISED, message, "GM", cells.name, first, party))
+        self.add(Hazard(kinds.UNINITIALISED, message, "GM", cells.name, first, party))
+
+    def unwritten_output(self, observer: Observer, cells: Cells, before: int) -> None:
+        """Elements of an output that no store reaches; ``before``: the event of what they held before the call."""
+        shape = cells.shape[: len(cells.full)]
+        found = np.broadcast_to(np.asarray(cells.get(cells.state.writer, cells.full, True)), cells.shape)
+        left = (found == before).reshape(*shape, -1).all(axis=-1)
+        if not left.any() or (before and left.all()):  # nothing at all is left to another call
+            return
+        last = int(np.abs(found).max())
+        party = None if left.all() else observer.party(last, "Write")
+        element = f"{cells.name}[{', '.join(map(str, np.argwhere(left)[0]))}]"
+        others = f" (others at {party.site})" if party is not None else ""
+        rest = "they keep their values" if before else "the caller gets what was in memory"
+        message = f"Never written: {np.count_nonzero(left):,} of {left.size:,} elements of {cells.name}, "
+        message += f"the first {element}{others}; {rest}"
+        severity = kinds.NOTE if before else kinds.WARNING
+        self.add(Hazard(kinds.UNWRITTEN_OUTPUT, message, "GM", cells.name, None, party, severity))

@@ -91,7 +91,7 @@ class Cells:
 class State:
     """The layers themselves."""
 
-    __slots__ = ("displaced", "passed_by", "reads", "tainted", "twin", "writer")
+    __slots__ = ("displaced", "ends", "passed_by", "read", "reads", "tainted", "twin", "writer")
 
     def __init__(self, size: int, first: int) -> None:
         self.writer = Layer(size, first)
@@ -99,6 +99,9 @@ class State:
         self.displaced: Layer | None = None
         self.twin: Layer | None = None
         self.tainted = False
+        self.ends = False
+        """The last elements are behind the end of the caller's tensor."""
+        self.read = False
         self.passed_by = False
         """A statement that writes some elements, by a condition or as far as a tensor goes, had none to write, or what
         is here was made of such a buffer: the gaps are meant."""

@@ -285,6 +285,7 @@ class Watched(Access):
         self, cells: Cells, key: Any, full: bool, site: int, number: int, atomic: bool = False, pipe: int | None = None
     ) -> None:
         state = cells.state
+        state.read = True
         previous = cells.get(state.writer, key, full)
         if isinstance(previous, int):
             if previous <= 0:
@@ -401,6 +402,9 @@ class Watched(Access):
 
     def _gap(self, gap: Gap) -> None:
         """Something undefined is read."""
+        if gap.cells.state.ends and not gap.source():
+            self.observer.report.beyond(self, gap)
+            return
         if gap.site == self.step_site and (gap.number >= 0 or self.step.element):
             gap.step = self.step
         self.gaps.append(gap)

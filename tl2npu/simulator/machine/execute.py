@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,9 +55,11 @@ class Executable:
             layouts = {n: layout for n, layout in self.kernel.attrs.get("layouts", {}).items() if n in held}
             for number, layout in layouts.items():
                 local[number] = layout.logical(local[number])
-            runner.run(values, local, watch, Made(made.outputs, frozenset(own)))
+            runner.run(values, local, watch, replace(made, scratch=frozenset(own)))
             for number, layout in layouts.items():
                 layout.restore(held[number], local[number])
+        if watch is not None:
+            watch.finish()
         for number, array in arrays.items():
             self.arithmetic.bring_back(array, held[number], self._dtype(number))
 

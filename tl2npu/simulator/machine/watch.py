@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +20,11 @@ Token = Any
 @dataclass(frozen=True)
 class Made:
     """Buffer numbers of tensors that the call itself makes, so that nothing is in them: ``outputs`` are returned,
-    ``scratch`` is not."""
+    ``scratch`` is not. ``ends``: how many elements the caller's tensor has, where the kernel declares more."""
 
     outputs: frozenset[int] = frozenset()
     scratch: frozenset[int] = frozenset()
+    ends: Mapping[int, int] = field(default_factory=dict)
 
 
 class WatchedRunner(Protocol):
@@ -72,6 +73,9 @@ class Watcher(Protocol):
 
     def end(self, runner: Any, left: Any) -> None:
         """The launch is over."""
+
+    def finish(self) -> None:
+        """The call is over: no other launch follows."""
 
     def deadlock(self, waiting: list[tuple[Any, str, Site]]) -> None:
         """No core can go on: each with what it waits for and where."""

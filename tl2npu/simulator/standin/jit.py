@@ -122,7 +122,7 @@ class JITKernel:
                 tensor_params.append(param)
             else:
                 scalars[param] = value.item() if hasattr(value, "item") else value
-        longer: list[Any] = []
+        longer: dict[int, Any] = {}
         if self.is_npu:
             poison_of = self.session.arithmetic_poison
             arrays, longer = raw_memory.declared(self.kernel.name, tensor_params, arrays, scalars, poison_of)
@@ -144,8 +144,9 @@ class JITKernel:
                 raise SimulatorError(f"the shape of the output {param.name} depends on a symbol that no input has")
             poison = self.session.arithmetic_poison(param.dtype)
             made[n], arrays[param.number] = tensors.blank(shape, param.dtype, poison, with_torch)
-        self.session.execute(self, self.kernel, arrays, scalars)
-        for memory, poison in longer:
+        ends = {number: memory.array.size for number, (memory, _) in longer.items()}
+        self.session.execute(self, self.kernel, arrays, scalars, ends)
+        for memory, poison in longer.values():
             memory.give_back(poison)
         wanted = [*self.out_idx, *(len(params) + n for n in range(len(self.kernel.outputs)))]
         results = [made[n] for n in wanted]

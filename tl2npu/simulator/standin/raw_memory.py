@@ -51,13 +51,13 @@ def declared(
     arrays: dict[int, np.ndarray],
     scalars: dict[Var, Any],
     poison: Callable[[str], Any],
-) -> tuple[dict[int, np.ndarray], list[tuple[Longer, Any]]]:
+) -> tuple[dict[int, np.ndarray], dict[int, tuple[Longer, Any]]]:
     """The arrays with the shapes that the kernel declares, their memory shared; and those that are longer than the
     caller's tensor, whose memory is not, with the poison behind their end.
 
     Raises ValueError for one that is not dense, as the host code does. Says once on standard error where shapes differ.
     """
-    longer: list[tuple[Longer, Any]] = []
+    longer: dict[int, tuple[Longer, Any]] = {}
     values = dict(scalars)
     for param in params:
         given = arrays[param.number].shape
@@ -85,7 +85,7 @@ def declared(
         whole = np.full(size, poison(param.dtype), array.dtype)
         whole[: array.size] = array.reshape(-1)
         result[param.number] = whole.reshape(shape)
-        longer.append((Longer(text, array, result[param.number]), poison(param.dtype)))
+        longer[param.number] = (Longer(text, array, result[param.number]), poison(param.dtype))
     return result, longer
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,20 @@ class Session:
         """What a tensor that the call makes holds before the kernel writes it."""
         return Precise.poison(dtype)
 
-    def execute(self, compiled: Any, kernel: Kernel, arrays: dict[int, np.ndarray], scalars: dict[Var, Any]) -> None:
-        """Run a kernel on arrays (by buffer number)."""
+    def execute(
+        self,
+        compiled: Any,
+        kernel: Kernel,
+        arrays: dict[int, np.ndarray],
+        scalars: dict[Var, Any],
+        ends: Mapping[int, int] | None = None,
+    ) -> None:
+        """Run a kernel on arrays (by buffer number); ``ends`` as in :class:`Made`."""
         self.launches += 1
 
         def run() -> None:
             watch = self.watch() if self.watch is not None else None
-            self.executable(kernel).run(arrays, scalars, watch, made_by(compiled, kernel))
+            self.executable(kernel).run(arrays, scalars, watch, replace(made_by(compiled, kernel), ends=ends or {}))
 
         if self.recorder is None:
             run()

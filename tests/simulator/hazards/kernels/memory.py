@@ -388,3 +388,24 @@ def halves(columns):
             T.copy(a, B)
 
     return main
+
+
+def first_rows(rows, reads=False, N=16):
+    """Stores some rows of its second tensor."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((N, N), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N, N), "float32")
+            with T.Scope("V"):
+                T.copy(A, a)  # first_rows: load
+                if reads:
+                    T.copy(B, a)
+                if rows:
+                    T.copy(a[0:rows, :], B[0:rows, :])  # first_rows: store
+
+    return main
+
+
+first_rows_given = tilelang.jit(first_rows, pass_configs=CONFIGS)
+first_rows_made = tilelang.jit(first_rows, out_idx=[1], pass_configs=CONFIGS)

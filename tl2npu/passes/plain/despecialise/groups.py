@@ -8,6 +8,7 @@ it: a group goes on until it has to wait, then the next one does. :func:`~.order
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,9 +17,11 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.despecialise.order import Run, Stuck, group_of, has_barriers, thread_names
+from tl2npu.passes.plain.despecialise.order import Run, Stuck, arms, has_barriers, thread_names
+from tl2npu.passes.writing.statements import Names
+from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import names_in, nodes_of
 
 Line = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _TURNS, _SIZE = 1, 2
@@ -50,22 +53,13 @@ def put(job: Job) -> None:
 
 def _groups(run: Run, node: cst.If) -> list[_Group] | None:
     """The arms of an ``if`` that asks which thread it is."""
-    seen: frozenset[int] = frozenset()
     found: list[_Group] = []
-    arm: cst.If | cst.Else | None = node
-    while arm is not None:
-        threads = group_of(run, arm.test) if isinstance(arm, cst.If) else run.everyone
-        if threads is None:
-            return None
-        threads, seen = threads - seen, seen | threads
-        if not threads or max(threads) - min(threads) + 1 != len(threads):
-            return None
-        lines = [line for line in arm.body.body if isinstance(line, Line)]
+    for threads, suite in arms(run, node) or ():
+        lines = [line for line in suite.body if isinstance(line, Line)]
         found.append(_Group(min(threads), max(threads) + 1, lines))
-        if len(lines) < len(arm.body.body):
+        if len(lines) < len(suite.body):
             return None
-        arm = arm.orelse if isinstance(arm, cst.If) else None
-    return found
+    return found or None
 
 
 def _start(job: Job) -> tuple[Run, str] | None:
@@ -84,8 +78,8 @@ def _with_one_loop(job: Job) -> Edits | None:
     run, name = started
     edits = Edits(job.file.index)
     for line in launch.node.body.body:
-        groups = _groups(run, line) if isinstance(line, cst.If) else None
-        merged = _in_one_loop(job, groups, name) if groups is not None and not _differ(groups) else None
+        groups = _apart(job, line, _groups(run, line)) if isinstance(line, cst.If) else None
+        merged = _in_one_loop(job, groups, name) if groups is not None else None
         if merged is not None:
             edits.replace_many(line, merged)
     return edits
@@ -126,18 +120,34 @@ def _loop(job: Job, group: _Group) -> cst.For | None:
     return loops[0] if len(loops) == 1 else None
 
 
-def _differ(groups: Sequence[_Group]) -> bool:
-    """Whether two groups give one name different values: in one order of all statements it has only one."""
+def _differing(groups: Sequence[_Group]) -> set[str]:
+    """Names to which two groups give different values: in one order of all statements a name has only one."""
     found: dict[str, str] = {}
+    differing = set[str]()
     for group in groups:
         own: dict[str, str] = {}
         for line in group.lines:
             for assign in nodes_of(line, cst.Assign, cst.AugAssign, cst.AnnAssign):
                 for name in assigned_names(assign):
                     own[name] = own.get(name, "") + code(assign) + "\n"
-        if any(found.setdefault(name, text) != text for name, text in own.items()):
-            return True
-    return False
+        differing |= {name for name, text in own.items() if found.setdefault(name, text) != text}
+    return differing
+
+
+def _apart(job: Job, branch: cst.If, groups: Sequence[_Group] | None) -> Sequence[_Group] | None:
+    """The groups with names of their own; None where a name is needed behind them."""
+    differing = _differing(groups) if groups is not None else set()
+    if groups is None or not differing:
+        return groups
+    inside, every = (Counter(n.value for n in names_in(node)) for node in (branch, job.located.node.body))
+    if any(inside[name] < every[name] for name in differing):
+        return None
+    names, found = Names(job), [groups[0]]
+    for group in groups[1:]:
+        own = {name: cst.Name(names.fresh(name)) for name in sorted(differing)}
+        lines = [new for line in group.lines if isinstance(new := substituted(line, own), Line)]
+        found.append(_Group(group.first, group.last, lines))
+    return found
 
 
 def _with_parts(job: Job) -> Edits | None:
@@ -160,12 +170,18 @@ def _with_parts(job: Job) -> Edits | None:
 def _parts_of(run: Run, loop: cst.For, name: str, edits: Edits) -> None:
     """Run the first turn of a loop, group by group."""
     lines = list(loop.body.body)
-    arms = [_groups(run, line) if isinstance(line, cst.If) else None for line in lines]
-    places = [place for place, found in enumerate(arms) if found is not None]
+    choices = [_groups(run, line) if isinstance(line, cst.If) else None for line in lines]
+    places = [place for place, found in enumerate(choices) if found is not None]
+    if not places:
+        inside = run.copied()
+        inside.first_turn(loop)
+        for line in lines:
+            if isinstance(line, cst.For) and has_barriers(run.job, line):
+                _parts_of(inside, line, name, edits)
     if not places or places != list(range(places[0], places[-1] + 1)):
         return
-    groups = _merged([group for place in places for group in arms[place] or ()])
-    if groups is None or len(groups) < 2 or _differ(groups):
+    groups = _merged([group for place in places for group in choices[place] or ()])
+    if groups is None or len(groups) < 2 or _differing(groups):
         return
     trial = run.copied()
     trial.first_turn(loop)

@@ -19,7 +19,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.unsupported.names import operator_name
 from tl2npu.source.signs import COMPARISONS, COMPUTED, sign_of
-from tl2npu.source.tree import calls_in, nodes_of, remembered
+from tl2npu.source.tree import argument, calls_in, mentioned, nodes_of, remembered
 
 _TRIPS = (1, 2, 3, 4, 5, 8)
 _STAGES = (1, 2, 3, 4)
@@ -27,7 +27,7 @@ _ARRIVALS = ARRIVALS | SINGLE_ARRIVALS
 _GROUPS: dict[tuple[str, int], frozenset[int]] = {}
 """Conditions on nothing but the index of a thread, and how many threads there are -> those for which they hold."""
 _NOTHING = cst.Name("None")
-_OPERATORS = frozenset(("+", "-", "*", "//", "%", "^", "&"))
+_OPERATORS = frozenset(("+", "-", "*", "//", "%", "^", "&", "|", ">>"))
 
 
 class Stuck(Exception):
@@ -71,14 +71,18 @@ def _open_names(job: Job) -> list[str]:
     return [name for name in found if name in params][:2]
 
 
-def _default_threads(job: Job) -> int | None:
-    """The default of the parameter that says how many threads a block has."""
+def _usual_threads(job: Job) -> int:
+    """The default of the parameter that says how many threads a block has, or one more group than the code asks for."""
     factory, launch = job.located.factory, job.kernel.launch
     given = [arg.value for arg in launch.call.args if arg.keyword and arg.keyword.value == "threads"] if launch else []
+    found = WARP_GROUP
     for param in factory.node.params.params if factory is not None and given else ():
         if code(given[0]) == param.name.value and isinstance(param.default, cst.Integer):
-            return int(param.default.value)
-    return None
+            found = int(param.default.value)
+    names = thread_names(job).keys()
+    tests = [node for node in nodes_of(job.located.node.body, cst.Comparison) if names & mentioned(node)]
+    asked = max((int(number.value) for test in tests for number in nodes_of(test, cst.Integer)), default=0)
+    return found if found > asked else asked + WARP_GROUP
 
 
 def thread_names(job: Job) -> dict[str, cst.Assign]:
@@ -112,6 +116,23 @@ def group_of(run: Run, test: cst.BaseExpression) -> frozenset[int] | None:
     if names == index:
         _GROUPS[code(test), len(run.everyone)] = frozenset(found)
     return frozenset(found)
+
+
+def arms(run: Run, node: cst.If) -> list[tuple[frozenset[int], cst.BaseSuite]] | None:
+    """The arms of an ``if`` that asks which thread it is, each with its threads, which have no other between them."""
+    seen: frozenset[int] = frozenset()
+    found: list[tuple[frozenset[int], cst.BaseSuite]] = []
+    arm: cst.If | cst.Else | None = node
+    while arm is not None:
+        threads = group_of(run, arm.test) if isinstance(arm, cst.If) else run.everyone
+        if threads is None:
+            return None
+        threads, seen = threads - seen, seen | threads
+        if not threads or max(threads) - min(threads) + 1 != len(threads):
+            return None
+        found.append((threads, arm.body))
+        arm = arm.orelse if isinstance(arm, cst.If) else None
+    return found
 
 
 @remembered
@@ -160,7 +181,7 @@ class Run:
         """The start of a run; ``sizes``: of the parameters that barriers need, the last one for all that remain."""
         names, launch = _open_names(job), job.kernel.launch
         given = dict(zip(names, (*sizes, *[sizes[-1]] * len(names)) if sizes else (), strict=False))
-        threads = (launch.threads_value if launch is not None else None) or _default_threads(job) or WARP_GROUP
+        threads = (launch.threads_value if launch is not None else None) or _usual_threads(job)
         return Run(job, trip, given, threads, {}, frozenset(range(threads)), frozenset(thread_names(job)))
 
     def copied(self) -> Run:
@@ -186,8 +207,7 @@ class Run:
             raise Stuck
         start = self.value(bounds[0]) if len(bounds) == 2 else 0
         self.values[loop.target.value] = start
-        if isinstance(bounds[-1], cst.Name):
-            self.values.setdefault(bounds[-1].value, start + self.trip)
+        self.values.setdefault(ast.unparse(_parsed(bounds[-1])), start + self.trip)
 
     def branch(self, branch: cst.If) -> None:
         """An ``if`` that asks for threads: each arm is of other threads. Else the arm that runs, if that is known."""
@@ -247,9 +267,7 @@ class Run:
         start = self.value(bounds[0].value) if len(bounds) == 2 else 0
         stop = self.known(bounds[-1].value)
         if stop is None:
-            stop = start + self.trip
-            if isinstance(bounds[-1].value, cst.Name):
-                self.values[bounds[-1].value.value] = stop
+            stop = self.values[ast.unparse(_parsed(bounds[-1].value))] = start + self.trip
         for turn in range(start, stop):
             self.values[loop.target.value] = turn
             self.block(loop.body.body)
@@ -262,6 +280,8 @@ class Run:
             if isinstance(call, cst.Call) and operator_name(self.job, call.func) == "alloc_barrier":
                 self.barriers[name] = Barriers(self.counts(call))
                 return
+            if isinstance(call, cst.Call) and operator_name(self.job, call.func) == "alloc_var":
+                call = argument(call, "init") or call
             found = self.known(call)
             if found is None:
                 self.values.pop(name, None)
@@ -335,6 +355,8 @@ class Run:
     def _evaluate(self, node: ast.expr) -> int:
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
             return node.value
+        if isinstance(node, ast.Call) and (found := self.values.get(ast.unparse(node))) is not None:
+            return found  # a bound of a loop that went so far
         if isinstance(node, ast.Name):
             if node.id in self.values:
                 return self.values[node.id]

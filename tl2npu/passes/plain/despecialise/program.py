@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.despecialise import groups
-from tl2npu.passes.plain.despecialise.order import Run, group_of, in_order, thread_names
+from tl2npu.passes.plain.despecialise import groups, loads
+from tl2npu.passes.plain.despecialise.order import Run, group_of, has_barriers, in_order, thread_names
+from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.passes.plain.unsupported.names import operator_name, uses
 from tl2npu.passes.writing.statements import expression
 from tl2npu.source.edits import Edits
@@ -64,9 +66,24 @@ def readable(job: Job) -> Job | None:
         return None
     if plan(job) is not None:
         return job
-    copy = job.copied()
-    groups.put(copy)
-    return copy if plan(copy) is not None else None
+    inside = {id(node) for node in walk(job.located.node.body)}
+    in_macros = any(use.code in CODES and id(use.node) not in inside for use in uses(job))
+    ordered: Job | None = None
+    for tiles in (False, True):
+        copy = job.copied()
+        try:
+            if in_macros:
+                macros.inline(copy)
+            if tiles:
+                loads.as_tiles(copy)
+        except (loads.Unclear, Blocked):
+            continue
+        groups.put(copy)
+        if (found := plan(copy)) is not None:
+            if found.threads or not thread_names(copy):
+                return copy
+            ordered = ordered or copy
+    return ordered
 
 
 def plan(job: Job) -> Plan | None:
@@ -84,6 +101,10 @@ def _plan(job: Job) -> Plan | None:
         if id(use.node) not in inside or not _add(job, use.node, use.shown.removeprefix("T."), result):
             return None
     _groups_of_threads(job, result)
+    for loop in nodes_of(job.located.node.body, cst.For):
+        call = loop.iter
+        if isinstance(call, cst.Call) and operator_name(job, call.func) == "unroll" and has_barriers(job, loop.body):
+            result.calls.append((call, "serial"))  # for barriers with constant indices; tiles would live all along
     return result if _private_to_one_group(job, result.blocks) and in_order(job) else None
 
 

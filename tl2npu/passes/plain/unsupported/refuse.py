@@ -74,7 +74,8 @@ def reasons(job: Job) -> list[Reason]:
     if found.keys() & despecialise.CODES and (ordered := despecialise.readable(job)) is not None:
         planned = despecialise.plan(ordered)
         done = despecialise.CODES | ({threads.CODE} if planned is not None and planned.threads else set())
-        found = {code: reason for code, reason in found.items() if code not in done}
+        left = {use.code for use in uses(ordered)} - done
+        found = {code: reason for code, reason in found.items() if code in left}
     if threads.CODE in found and (copy := threads.readable(job)) is not None:
         left = {use.code for use in uses(copy)} - {threads.CODE}
         found = {code: reason for code, reason in found.items() if code in left}
