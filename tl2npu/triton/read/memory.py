@@ -61,10 +61,10 @@ def load(
         raise
     masked = bool(placed.rest) or not all(inside_always(state, condition) for condition in placed.edge)
     if not placed.order and not dtype.startswith(("float", "bfloat")):
-        found = _integer_where(state, pointer, mask, other) if masked else _integer(state, pointer, placed)
-        if found is None:
+        loaded = _integer_where(state, pointer, mask, other) if masked else _integer(state, pointer, placed)
+        if loaded is None:
             raise state.refuse("TL522", "a masked load of a single integer")
-        single = broadcast(Tile((), Index(found)), pointer.shape) if isinstance(found, Sym) else found
+        single = broadcast(Tile((), Index(loaded)), pointer.shape) if isinstance(loaded, Sym) else loaded
         return operation("ne", [single, 0], state.line) if truth else single
     shape = tuple(pointer.shape[number] for number in placed.order)
     buffer = into if into is not None else state.target(node, "in", shape, dtype)
