@@ -49,7 +49,8 @@ class Case:
 class Attempt:
     """One form, tried: the file with it, or why it cannot be (``built`` False: it has no text at all).
 
-    ``by``: the check that objects; ``more``: what else does. ``warnings``: how many findings of each check are left that are no errors.
+    ``by``: the check that objects; ``more``: what else does. ``warnings``: how many findings of each check are left
+    that are no errors.
     ``subject``: what was checked.
     """
 
