@@ -160,8 +160,8 @@ def judged(case: Case, form: str, job: Job) -> Attempt:
             if finding.by is not None:
                 warnings[finding.by] += 1
     if errors:
-        (blocked, by), *others = errors
-        return Attempt(form, job, blocked, by, subject=subject, more=tuple(found for found, _ in others))
+        (first, by), *others = errors
+        return Attempt(form, job, first, by, subject=subject, more=tuple(found for found, _ in others))
     if repairs:
         repair(job, repairs)
         subject = subject_of(job)
