@@ -15,6 +15,7 @@ from tl2npu.passes.plain import (
     negative_indices,
     reused_memory,
     schedulers,
+    short_tiles,
     staged_tiles,
     symbolic_sizes,
 )
@@ -50,6 +51,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     assigned_once.name_values(job)
     staged_tiles.to_single(job)
     column_parts.take_apart(job)
+    short_tiles.lengthen(job)
     known_branches.fold(job)
     conditions.to_python(job)
     one_tile.join(job)
