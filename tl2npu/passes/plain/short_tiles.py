@@ -34,8 +34,10 @@ def lengthen(job: Job) -> None:
             if item is None or any(other is None or other.extent != item.extent for other in found):
                 continue
             if item.stop_node is not None and item.extent != size and _is_short(job, item, buffer, axis):
-                text = f"`{buffer.name}` has `{code(node)}` elements, but loops use `{code(item.stop_node)}`: wrote that"
+                used = code(item.stop_node)
+                text = f"`{buffer.name}` has `{code(node)}` elements, but loops use `{used}`: wrote that"
                 edits.replace(node, item.stop_node.deep_clone())
+                job.change("TL628", buffer.node, f"`{code(node)}` -> `{used}`")
                 job.note("TL628", buffer.node, text, "warning")
     job.apply(edits)
 
