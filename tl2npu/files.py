@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tl2npu.source.ignore import Ignore
 from tl2npu.source.text import is_python
-from tl2npu.source.triton_imports import is_triton
+from tl2npu.source.triton_imports import is_triton, may_launch
 
 _HEAD = 2048
 _GENERATED = re.compile(rb"^[ \t]*#.*@generated\b", re.MULTILINE)
@@ -118,7 +118,7 @@ def worth_a_look(data: bytes, text: str) -> bool:
 
     ``text``: the same, decoded.
     """
-    if is_triton(data):
+    if is_triton(data) or (may_launch(data) and is_python(text)):
         return True
     return may_have_kernels(data) or (b"tilelang" in data and _IMPORT.search(data) is not None and not is_python(text))
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from tl2npu import checking, own_operators
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult
-from tl2npu.source.triton_imports import is_triton
+from tl2npu.source.triton_imports import is_triton, may_launch
 
 
 def migrate_source(
@@ -37,17 +37,17 @@ def _migrate(
     together: bool,
     alone: Mapping[int, str],
 ) -> FileResult:
-    triton = is_triton(text.encode())
     if options.target == "tle-dsa":
-        if not triton:
+        if not is_triton(text.encode()):
             return FileResult(path, text, text)
         from tl2npu.triton.dsa.result import migrate_to_dsa
 
         return migrate_to_dsa(text, path, options, leave)
-    if triton:
-        from tl2npu.triton.result import migrate_triton
+    if may_launch(text.encode()):
+        from tl2npu.triton.result import launches_others, migrate_triton
 
-        return migrate_triton(text, path, options, leave)
+        if is_triton(text.encode()) or launches_others(text, path):
+            return migrate_triton(text, path, options, leave)
     from tl2npu import migration
 
     if alone:

@@ -14,7 +14,7 @@ OBJECT = vector(COPY).replace(
 )
 
 
-@pytest.mark.parametrize(("size", "codes"), [(300, []), (200, ["TL522"])])
+@pytest.mark.parametrize(("size", "codes"), [(300, []), (200, ["TL508"])])
 def test_sizes_that_the_file_passes_and_a_check_would_stop(size: int, codes: list[str]) -> None:
     text = vector(COPY).replace("def f(x):", "def f(x, y):").replace("    y = torch.empty_like(x)\n", "")
     text = text.replace('f(torch.randn(300, device="cuda"))', f"f(torch.randn(300), torch.empty({size}))")
@@ -633,7 +633,7 @@ def test_first_parameters_that_no_call_gives(head: str, call: str) -> None:
     right = f"{text}x, n = torch.randn(4, 100), 100\n{call}\n"
     assert refusals(right) == []
     assert "x_shape_0=x.shape[0])(x, y)" in to_tilelang(right).text
-    assert refusals(right.replace("4, 100), 100", "4, 100), 50")) == ["TL522"]
+    assert refusals(right.replace("4, 100), 100", "4, 100), 50")) == ["TL508"]
 
 
 def test_a_plain_function_gets_all_that_it_takes() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 _ROOT_MARKS = (".git", ".hg", "pyproject.toml", "setup.py", "setup.cfg")
 _SOURCE_FOLDERS = ("", "src", "python", "lib")
-_NEVER = frozenset({*sys.stdlib_module_names, "tilelang", "tvm", "torch", "numpy"})
+_NEVER = frozenset({*sys.stdlib_module_names, "tilelang", "triton", "tvm", "torch", "numpy"})
 """A repository of that name is the library itself: what its names mean stands in the catalogue."""
 _MAX_LEVELS = 24
 
@@ -18,11 +18,13 @@ memories: list[Callable[[], None]] = []
 
 
 def root_of(file: Path) -> Path:
-    """The repository of a file: the closest directory above with ``.git`` or a project file, else its package's."""
-    for place in list(file.parents)[:_MAX_LEVELS]:
-        if _is_root(place):
-            return place
-    return package_parent(file.parent)
+    """The repository of a file: the closest directory above with ``.git`` or a project file, else its package's.
+
+    The project file of a package inside of another one marks no repository.
+    """
+    marked = [place for place in list(file.parents)[:_MAX_LEVELS] if _is_root(place)]
+    outer = (place for place in marked if (place / ".git").exists() or not (place / "__init__.py").is_file())
+    return next(outer, marked[0] if marked else package_parent(file.parent))
 
 
 def is_repository(root: Path) -> bool:

@@ -24,7 +24,7 @@ from tl2npu.cpu_time import cpu_seconds, used_up
 Event = dict[str, Any]
 
 _CHILD = Path(__file__).with_name("child")
-_POLL = 0.03  # seconds
+_POLL = 0.01
 _START_UP = 60.0  # seconds for Python and its libraries, which are not the user's
 _GRACE = 20.0  # seconds from the event ``exit`` to the end of the process: libraries of devices tidy up there
 _SHOWN = 4000  # characters of the output that are kept

@@ -10,7 +10,8 @@ TL505 assumed-element-type warning: call the wrapper in the file with a tensor o
 TL506 one-row-per-block info display-only: migrate with `--rows-per-block N`, as many rows as fit the unified buffer
 TL507 compiled-kernel-query info: choose the grid by the work there is: the compiler for the NPU spreads it over the
     cores
-TL510 unlaunched-triton-kernel error: launch the kernel by its own name in this file
+TL508 rows-in-memory info display-only: address the tensor by its own strides, from a line such as `M, N = x.shape`
+TL510 unlaunched-triton-kernel error: launch the kernel by its own name, in its file or in one that imports it
 TL511 unclear-launch error: pass the grid as a tuple of integers and every argument by itself
 TL512 unclear-pointer error: load and store through pointers that are tensor arguments of the kernel
 TL513 triton-mixed-element-types error: leave the parameter that has the type as it is, or write one wrapper for each

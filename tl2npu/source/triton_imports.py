@@ -33,6 +33,7 @@ sgl-project/sglang, ``srt/utils/common.py``)."""
 
 _MODULES = "|".join(map(re.escape, ("triton", *(name for name, names in REEXPORTS.items() if "triton" in names))))
 _IMPORT = re.compile(rf"^[ \t]*(?:import|from)[ \t]+(?:{_MODULES})\b".encode(), re.MULTILINE)
+_KERNELS = re.compile(rb"^[ \t]*(?:import|from)[ \t](?:[^\n(]|\([^)]*)*?(?:triton|kernel)", re.MULTILINE)
 
 
 def triton_name(path: str) -> str:
@@ -44,3 +45,8 @@ def triton_name(path: str) -> str:
 def is_triton(data: bytes) -> bool:
     """True if a file may hold Triton kernels."""
     return b"triton" in data and b"jit" in data and _IMPORT.search(data) is not None
+
+
+def may_launch(data: bytes) -> bool:
+    """True if a file may launch Triton kernels, its own or those of another file."""
+    return is_triton(data) or (b"](" in data and _KERNELS.search(data) is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Opaque, Sym, const
 from tl2npu.tile.axes import Axes, Place
 from tl2npu.tile.expr import Const
 from tl2npu.tile.ir import Buffer, Kernel, Map, Move, Region, Stmt, statements, with_bodies, writes
@@ -18,6 +18,8 @@ def with_narrow_tiles(kernel: Kernel) -> Kernel:
     It must not be reduced; if it is summed by a product, both operands are zero behind them.
     """
     axes = Axes(kernel)
+    if not all(_is_static(kernel, stmt.src) for stmt in statements(kernel.body) if isinstance(stmt, Move)):
+        return _staged(kernel)
     kept = {one for one, other in axes.summed if not (_padded(kernel, one[0]) and _padded(kernel, other[0]))}
     counts = {place: count for place in axes.places if (count := _count(axes, place, kept)) is not None}
     tiles = tuple(
@@ -87,7 +89,9 @@ def _staged(kernel: Kernel) -> Kernel:
     def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         found: list[Stmt] = []
         for stmt in stmts:
-            if isinstance(stmt, Move) and _is_short(stmt.dst, shapes):
+            if isinstance(stmt, Move) and not _is_static(kernel, stmt.src):
+                found.append(stmt)
+            elif isinstance(stmt, Move) and _is_short(stmt.dst, shapes):
                 middle = piece(stmt.dst)
                 found += [replace(stmt, dst=middle), replace(stmt, src=middle)]
             elif isinstance(stmt, Move) and _is_short(stmt.src, shapes):
@@ -99,6 +103,13 @@ def _staged(kernel: Kernel) -> Kernel:
 
     new = body(kernel.body)
     return replace(kernel, tiles=tuple(tiles), body=new)
+
+
+def _is_static(kernel: Kernel, region: Region) -> bool:
+    """True for a region that is as long whatever turn or block it is of: a tile may have these sizes."""
+    extents = [extent for extent in region.extent if extent is not None]
+    sizes = {name for extent in extents for name in extent.names} <= set(kernel.sizes)
+    return sizes and not any(isinstance(atom, Opaque) for extent in extents for atom in extent.atoms())
 
 
 def _is_short(region: Region, shapes: Mapping[str, tuple[Sym, ...]]) -> bool:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import textwrap
-import tokenize
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -19,13 +17,15 @@ from tl2npu.tile.check import Malformed, check
 from tl2npu.tile.ir import Kernel, statements, writes
 from tl2npu.tile.row_blocks import DependentRows, with_row_blocks
 from tl2npu.tile.unit_axis import with_unit_axes
-from tl2npu.tile.write.tilelang import LAUNCH, Comments, factory
+from tl2npu.tile.write.tilelang import factory
 from tl2npu.triton.a5.reader import AscendReader, is_ascend
+from tl2npu.triton.comments import comments_of, placed_comments
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import Unneeded, bookkeeping
 from tl2npu.triton.host.idle import grids, idle
+from tl2npu.triton.host.imported import launched_in
 from tl2npu.triton.host.rewrite import (
     Launched,
     Splice,
@@ -46,7 +46,6 @@ from tl2npu.triton.read.kernel import read
 from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.refused import Refused, Undecided
 
-_SPACE = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
 _LANGUAGE = re.compile(r"\bT\.(?=[A-Za-z])")
 """TileLang's names in a text of the writer."""
 
@@ -96,7 +95,17 @@ def to_tilelang(
     Raises ``SyntaxError`` for text that is no Python.
     """
     file = file or parse(text, path, symbols)
+    leave = {**dict(_launched_elsewhere(file, path)), **leave} if path is not None else leave
     return _Translation(text, file, leave, rows_per_block, one_row, chosen, tuned, constant).done()
+
+
+def _launched_elsewhere(file: TritonFile, path: Path) -> Iterator[tuple[str, Diagnostic]]:
+    """The kernels that other files of the repository launch, and this one does not: each goes to those."""
+    here = {site.kernel for site in file.launches}
+    for name, node in file.kernels.items():
+        if name not in here and (others := launched_in(path, node)):
+            text = f"`{name}` is launched in {' and '.join(others)}: migrate that, its factory stands beside the launch"
+            yield name, replace(diagnostic("TL501", node.lineno, text, name), help="")
 
 
 class _Translation:
@@ -120,7 +129,7 @@ class _Translation:
         self.reader = AscendReader if any(map(is_ascend, file.source.aliases.values())) else Reader
         self.splices: list[Splice] = []
         self.arms: dict[int, str] = {}
-        self.comments = _comments(text)
+        self.comments = comments_of(text)
         names = {item.id for item in ast.walk(file.tree) if isinstance(item, ast.Name)}
         names |= {item.arg for item in ast.walk(file.tree) if isinstance(item, ast.arg)}
         self.names = names | {item.name for item in ast.walk(file.tree) if isinstance(item, ast.FunctionDef)}
@@ -157,7 +166,9 @@ class _Translation:
         text = spliced(self.text, self.splices)
         decorators = [item for name in gone for item in self.file.kernels[name].decorator_list]
         left = [Unneeded(stmt, last=False) for stmt in unused_names(text, self.file.source.aliases)]
-        left += [Unneeded(stmt, last=False) for stmt in unused_helpers(text, decorators)]
+        helpers = unused_helpers(text, decorators)
+        device |= {n.id for f in helpers for n in ast.walk(f) if isinstance(n, ast.Name)}
+        left += [Unneeded(stmt, last=False) for stmt in helpers]
         text = spliced(text, without(text, left))
         names = grids(site.call for site in self.file.launches if site.kernel in gone)
         while dead := list(idle(text, names)):  # `blocks = cdiv(...)` is idle once `grid = (blocks,)` is gone
@@ -216,13 +227,7 @@ class _Translation:
     def variants(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Tree[Launched]:
         """One launch, in each case where conditions of the host code decide what the kernel is."""
         try:
-            binding = bind(site, node, self.file.source, tuned)
-            try:
-                return self.launched(site, node, binding)
-            except Refused as refused:
-                if not binding.tests:
-                    raise
-                raise Undecided(refused.code, refused.line, refused.message, binding.tests[0]) from None
+            return self.in_memory(site, node, tuned)
         except Undecided as undecided:
             test, assumed = undecided.test, site.scope.assumed
             known = stable(test, site.function) or asked_behind(test, site.function)
@@ -233,6 +238,23 @@ class _Translation:
             if yes is None and no is None:
                 raise
             return Choice(test, yes, no)
+
+    def in_memory(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Launched:
+        """One launch; tensors that are accessed as no shape of them fits are taken as they lie in memory."""
+        flat: frozenset[str] = frozenset()
+        first: Refused | None = None
+        while True:
+            binding = bind(site, node, self.file.source, tuned, flat)
+            try:
+                return self.launched(site, node, binding)
+            except Refused as refused:
+                first = first or refused
+                if refused.tensor and refused.tensor not in flat:
+                    flat |= {refused.tensor}
+                elif binding.tests:
+                    raise Undecided(first.code, first.line, first.message, binding.tests[0]) from None
+                else:
+                    raise first from None
 
     def launched(self, site: LaunchSite, node: ast.FunctionDef, binding: Binding) -> Launched:
         """One launch as a kernel of the IR."""
@@ -270,7 +292,7 @@ class _Translation:
     def factory(self, launched: Launched, node: ast.FunctionDef, tuned: Tuning) -> str:
         """The text of the factory."""
         kernel, binding = launched.kernel, launched.binding
-        comments = _placed(self.comments, kernel, node, list(self.file.jitted.values()))
+        comments = placed_comments(self.comments, kernel, node, list(self.file.jitted.values()))
         text = factory(kernel, defaults(binding, kernel), comments, _docstring(node))
         if self.alias != "T":
             text = _LANGUAGE.sub(f"{self.alias}.", text)
@@ -353,11 +375,15 @@ class _Translation:
             if launched.one_row:
                 note = diagnostic("TL506", line, launched.one_row, name)
                 found.append(note if self.rows == 1 else replace(note, help=""))  # the option was given
+            for tensor in sorted(launched.binding.spec.flat & {param.name for param in launched.kernel.params}):
+                text = f"`{tensor}` is moved row by row: the steps of its accesses are those of no shape that is known"
+                found.append(diagnostic("TL508", line, text, name))
             for tensor in launched.binding.spec.assumed:
                 if any(param.name == tensor for param in launched.kernel.params):
                     kind = launched.binding.spec.tensors[tensor].dtype
-                    text = f"`{tensor}` is taken for {kind}: nothing in the file shows its element type"
-                    found.append(diagnostic("TL505", line, text, name))
+                    listed = next((types for types in launched.binding.site.scope.listed if f"{kind}+" in types), "")
+                    why = "the host allows others" if listed else "nothing in the file shows its element type"
+                    found.append(diagnostic("TL505", line, f"`{tensor}` is taken for {kind}: {why}", name))
         extrema = {line for launched in launches for line in launched.binding.spec.extrema}
         if extrema:
             text = (
@@ -447,65 +473,6 @@ def _docstring(node: ast.FunctionDef) -> str | None:
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
         return f'"""{first.value.value}"""'
     return None
-
-
-def _comments(text: str) -> Comments:
-    """All comments of a file."""
-    above: dict[int, list[str]] = {}
-    beside: dict[int, list[str]] = {}
-    waiting: list[str] = []
-    first = 0  # the line on which the statement began that is not over
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            if first:
-                beside.setdefault(first, []).append(token.string)
-            else:
-                waiting.append(token.string)
-        elif token.type == tokenize.NEWLINE:
-            first = 0
-        elif token.type not in _SPACE:
-            if waiting:
-                above[token.start[0]] = waiting
-                waiting = []
-            first = first or token.start[0]
-    return Comments(above, beside)
-
-
-def _placed(comments: Comments, kernel: Kernel, node: ast.FunctionDef, others: Sequence[ast.FunctionDef]) -> Comments:
-    """The comments of a kernel and of what it calls, by the line of the first statement that is left behind each.
-
-    Those beside a statement that is gone stand above that one, or above the launch where it named a block.
-    """
-    lines = sorted({stmt.origin.line for stmt in statements(kernel.body)})
-    blocks = {stmt.lineno for stmt in node.body if _names_a_block(stmt)}
-    above: dict[int, list[str]] = {}
-    beside: dict[int, list[str]] = {}
-    for function in (node, *(item for item in others if item is not node)):
-        last = function.end_lineno or function.lineno
-        own = {line for line in (*comments.above, *comments.beside) if function.body[0].lineno <= line <= last}
-        for line in sorted(own):
-            place = next((item for item in lines if line <= item <= last), None)
-            if place is not None:
-                above.setdefault(place, []).extend(comments.above.get(line, ()))
-            if line not in comments.beside:
-                continue
-            if place == line:
-                beside.setdefault(place, []).extend(comments.beside[line])
-            elif line in blocks:
-                above.setdefault(LAUNCH, []).extend(comments.beside[line])
-            elif place is not None:
-                above.setdefault(place, []).extend(comments.beside[line])
-    return Comments(above, beside)
-
-
-def _names_a_block(stmt: ast.stmt) -> bool:
-    """``pid = tl.program_id(0)``."""
-    return (
-        isinstance(stmt, ast.Assign)
-        and isinstance(stmt.value, ast.Call)
-        and isinstance(stmt.value.func, ast.Attribute)
-        and stmt.value.func.attr == "program_id"
-    )
 
 
 def _black(text: str) -> str:

@@ -11,6 +11,8 @@ class Refused(Exception):
     def __init__(self, code: str, line: int, message: str) -> None:
         super().__init__(f"{code} line {line}: {message}")
         self.code, self.line, self.message = code, line, message
+        self.tensor = ""
+        """The parameter whose accesses fit none of the shapes that were tried."""
 
 
 class Undecided(Refused):
@@ -27,3 +29,11 @@ class Unequal(Refused):
     def __init__(self, line: int, one: Sym, other: Sym) -> None:
         super().__init__("TL549", line, f"tiles of {one} and {other} elements do not go together")
         self.one, self.other = one, other
+
+
+class Below(Refused):
+    """Rows along the axis ``number`` of a tile may lie below their tensor, at ``index``; the mask leaves those out."""
+
+    def __init__(self, line: int, message: str, number: int, index: Sym) -> None:
+        super().__init__("TL521", line, message)
+        self.number, self.index = number, index

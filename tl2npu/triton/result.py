@@ -15,12 +15,13 @@ from tl2npu.across.symbols import Symbols
 from tl2npu.codes import CODES
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
-from tl2npu.results import Change, Diagnostic, FileResult, KernelResult
+from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult
 from tl2npu.source.layout import broken
 from tl2npu.source.notebook import is_notebook
 from tl2npu.suppress import Suppressions
 from tl2npu.triton.a5.reader import is_ascend
 from tl2npu.triton.check import launches, masks
+from tl2npu.triton.host.imported import Placed, placed
 from tl2npu.triton.host.source import TritonFile, parse
 from tl2npu.triton.host.wrapped import of_module
 from tl2npu.triton.migrate import Outcome, Translated, diagnostic, to_tilelang
@@ -53,12 +54,62 @@ def migrate_triton(
     with that refusal at its Triton line. What else is in the file is migrated as ever: in place, where no Triton
     kernel is. Never raises for bad input.
     """
-    plain, symbols, place = replace(options, notes=False), Symbols(), Path(path).absolute()
-    symbols.reads(place, text)
+    symbols, place = Symbols(), Path(path).absolute()
+    found: list[KernelResult] = []
+    told: list[Diagnostic] = []
+    refused: list[str] = []
     try:
-        file = parse(text, place, symbols)
+        symbols.reads(place, text)
+        while True:
+            given = placed(text, place, symbols, refused)
+            left = {number: leave_lines[line] for number, (line, _) in enumerate(given.lines, 1) if line in leave_lines}
+            symbols.reads(place, given.text)
+            result = _migrated(given.text, path, options, left, symbols)
+            result = result if not given.kernels else _in_lines(result, text, given)
+            if not (stuck := {k.name for k in result.kernels if k.disposition == "refused"} & given.kernels.keys()):
+                break
+            refused += sorted(stuck)
+            found += [kernel for kernel in result.kernels if kernel.name in stuck]
+            told += [item for item in result.diagnostics if item.kernel in stuck]
     except (SyntaxError, ValueError) as error:
         return FileResult(path, text, text, f"line {getattr(error, 'lineno', 1)}: {error}")
+    return _sorted(result, [*result.kernels, *found], [*result.diagnostics, *told])
+
+
+def launches_others(text: str, path: str) -> bool:
+    """True for a file that launches kernels of other files of the repository."""
+    symbols, place = Symbols(), Path(path).absolute()
+    try:
+        symbols.reads(place, text)
+        return bool(placed(text, place, symbols).kernels)
+    except (SyntaxError, ValueError):
+        return False
+
+
+def _in_lines(result: FileResult, text: str, given: Placed) -> FileResult:
+    """The result of a text with kernels of other files as that of the text without them."""
+
+    def moved(item: Diagnostic) -> Diagnostic:
+        end = None if item.end_line is None else given.line(item.end_line)
+        message = f"{item.message}{given.said(item.line)}"
+        return replace(item, line=given.line(item.line), end_line=end, message=message)
+
+    return replace(
+        result,
+        old_text=text,
+        new_text=text if result.new_text == given.text else result.new_text,
+        kernels=tuple(replace(kernel, line=given.line(kernel.line)) for kernel in result.kernels),
+        diagnostics=tuple(map(moved, result.diagnostics)),
+        changes=tuple(replace(item, line=given.line(item.line)) for item in result.changes),
+    )
+
+
+def _migrated(
+    text: str, path: str, options: Options, leave_lines: Mapping[int, Sequence[Diagnostic]], symbols: Symbols
+) -> FileResult:
+    """The result for a text that has all its kernels."""
+    plain, place = replace(options, notes=False), Path(path).absolute()
+    file = parse(text, place, symbols)
     leave = dict(_left(file, path, options, leave_lines))
     one_row: dict[str, str] = {}
     chosen: dict[str, int] = {}
@@ -246,7 +297,8 @@ def _same_lines(new: str, old: str) -> dict[int, int]:
 def _verdict(outcome: Outcome, kernel: KernelResult | None) -> KernelResult:
     if outcome.refused is not None:
         found = outcome.refused
-        return KernelResult(outcome.name, outcome.line, "triton", "none", "refused", found.message, (found.code,))
+        stays: Disposition = "unchanged" if found.severity == "info" else "refused"
+        return KernelResult(outcome.name, outcome.line, "triton", "none", stays, found.message, (found.code,))
     codes = tuple(sorted({"TL501", *(note.code for note in outcome.notes)}))
     target = kernel.target if kernel is not None else "developer"
     reason = _LINE.sub(r"\1", kernel.reason) if kernel is not None else ""

@@ -167,7 +167,7 @@ class _Writer:
                 self.put(depth, f"T.gemm({stmt.a}, {stmt.b}, {stmt.c}{flags})")
             case AtomicAdd():
                 self.put(depth, f"T.atomic_add({self.region(stmt.dst, slices=False)}, {stmt.src})")
-            case For(body=(If(then=(Move() as move,), orelse=()) as chosen,)) if move.src.buffer in self.tiles:
+            case For(body=(If(then=(Move() as move,), orelse=()) as chosen,)) if self.by_elements(move):
                 self.masked(stmt, chosen, move, depth)
             case For():
                 loop = f"T.Pipelined({integer(stmt.count)}, num_stages={stmt.stages})"
@@ -191,6 +191,10 @@ class _Writer:
         slices = parts or len({len(self.buffers[side.buffer].shape) for side in sides}) > 1
         src, dst = (self.region(side, slices) for side in sides)
         self.put(depth, f"T.copy({src}, {dst})")
+
+    def by_elements(self, move: Move) -> bool:
+        """True for a store along axes of its tensor, of which a loop has one."""
+        return move.src.buffer in self.tiles and None in move.dst.extent
 
     def masked(self, loop: For, chosen: If, move: Move, depth: int) -> None:
         """A store of the rows of a tile for which a condition holds."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from tl2npu.dialects.triton.ascend import LAUNCH_OPTIONS
 from tl2npu.dialects.triton.operators import DTYPES
-from tl2npu.kernel.symbolic import Atom, Div, Opaque, Sym, const, var
+from tl2npu.kernel.symbolic import Atom, Div, Opaque, Sym, const, product, var
 from tl2npu.tile.expr import Index
 from tl2npu.tile.expr import Opaque as Text
 from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.torch_names import annotated, assigned
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Meta, Tensor, Unknown
-from tl2npu.triton.host.variants import conditions, normal, stable, strings
+from tl2npu.triton.host.variants import LIMIT, conditions, normal, stable, strings
 from tl2npu.triton.read import spec as specs
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.values import DType, Pointer, Tile, Value
@@ -71,9 +71,12 @@ class Binding:
         return self.site.parts | (known - assigned(function))
 
 
-def bind(site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning) -> Binding:
-    """The specification that a launch gives. Raises ``Refused`` for launches that cannot be followed."""
-    return _Binder(site, kernel, source, tuning).bound()
+def bind(
+    site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning, flat: frozenset[str] = frozenset()
+) -> Binding:
+    """The specification that a launch gives; tensors that are ``flat`` have one axis. Raises ``Refused`` for launches
+    that cannot be followed."""
+    return _Binder(site, kernel, source, tuning, flat).bound()
 
 
 class _Arguments(ast.NodeTransformer):
@@ -103,8 +106,10 @@ _OTHER = "\0"
 
 
 class _Binder:
-    def __init__(self, site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning) -> None:
-        self.site, self.kernel, self.source, self.tuning = site, kernel, source, tuning
+    def __init__(
+        self, site: LaunchSite, kernel: ast.FunctionDef, source: specs.Source, tuning: Tuning, flat: frozenset[str]
+    ) -> None:
+        self.site, self.kernel, self.source, self.tuning, self.flat = site, kernel, source, tuning, flat
         args = kernel.args
         self.params = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
         defaults = zip(reversed([a.arg for a in args.args]), reversed(args.defaults), strict=False)
@@ -142,7 +147,7 @@ class _Binder:
             name for name, value in values.items() if isinstance(value, Tile) and isinstance(value.expr, Index)
         }
         spec = specs.Spec(self.kernel, self.source, values, tensors, grid, frozenset(sizes), self.numbers)
-        spec.doubtful, spec.assumed = doubtful, assumed
+        spec.doubtful, spec.assumed, spec.flat = doubtful, assumed, self.flat
         spec.alike = [(self.here(one), self.here(other)) for one, other in host.alike]
         spec.calls = tuple(self.calls())
         spec.sure = frozenset(self.rename.get(name, name) for name, text in host.texts.items() if _SIZE.search(text))
@@ -243,12 +248,17 @@ class _Binder:
                 continue
             host = self.site.scope
             kept, host.env = host.env, dict(self.site.env)
-            value = host.eval(arg.value)
+            decided = isinstance(arg.value, ast.IfExp) and host.decided(arg.value.test) is None
+            arms = [arg.value.body, arg.value.orelse] if isinstance(arg.value, ast.IfExp) and decided else [arg.value]
+            counts = {len(value) if isinstance(value := host.eval(arm), tuple) else None for arm in arms}
             host.env = kept
-            if not isinstance(value, tuple):
+            count = counts.pop()
+            if count is None or counts:
                 raise self.refuse("TL511", f"it is not known how many arguments `{ast.unparse(arg)}` is")
-            inner = ast.unparse(arg.value)
-            args += [ast.parse(f"{inner}[{number}]", mode="eval").body for number in range(len(value))]
+            for number in range(count):
+                texts = [f"{ast.unparse(arm)}[{number}]" for arm in arms]
+                text = f"{texts[0]} if {ast.unparse(arg.value.test)} else {texts[1]}" if decided else texts[0]  # type: ignore[attr-defined]
+                args.append(ast.parse(text, mode="eval").body)
         words: list[ast.keyword] = []
         for word in call.keywords:
             if word.arg is not None:
@@ -334,6 +344,8 @@ class _Binder:
         """What the kernel gets for a parameter."""
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "reinterpret":
             raise self.refuse("TL512", f"what `{ast.unparse(node)}` gives is not a torch tensor")
+        if name in self.flat and isinstance(value, Unknown):
+            value = Tensor(value.text, None, None)
         strided = any(f"{ast.unparse(node)}.stride(" in ast.unparse(arg) for arg in self.site.call.args)
         if isinstance(node, ast.Name) and node.id in self.site.parts and not strided:
             raise self.refuse("TL521", f"`{node.id}` is a part of another tensor and need not be contiguous")
@@ -396,8 +408,13 @@ class _Binder:
         if value.described == "always" or (value.described and not stable(value.of, self.site.function)):
             raise self.refuse("TL538", f"`{value.text}` is a tensor descriptor that the host makes")
         several = "" if value.dtype is None or "+" not in value.dtype else value.dtype.replace("+", ", ")
-        if several or (value.dtype is None and self.site.alone):
-            test = self.types()
+        listed, test = self.site.scope.listed.get(value.dtype or "", ""), self.types()
+        if listed and test is None:
+            if self.site.alone and len(self.site.scope.assumed) < LIMIT and stable(listed, self.site.function):
+                raise Undecided("TL513", self.site.call.lineno, f"the host allows {several} for `{value.text}`", listed)
+            assumed.append(name)
+            value = replace(value, dtype=several.partition(",")[0])
+        elif several or (value.dtype is None and self.site.alone):
             message = f"`{value.text}` is passed with the element types {several}"
             if test is not None and (several or stable(test, self.site.function)):
                 raise Undecided("TL513", self.site.call.lineno, message, test)
@@ -406,6 +423,9 @@ class _Binder:
         if value.dtype is None:
             assumed.append(name)
         shape = None if value.shape is None else tuple(self.here(extent) for extent in value.shape)
+        if name in self.flat:
+            count = self.site.scope.name(f"{ast.unparse(node)}.numel()") if shape is None else product(shape)
+            shape = (self.here(count),)
         tensors[name] = specs.Tensor(shape, value.dtype or "float32")
         return Pointer(name, const(0), ())
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from tl2npu.triton.host.asserted import alike
 from tl2npu.triton.host.decorators import one_expression
 from tl2npu.triton.host.expressions import HostExpressions, optional
 from tl2npu.triton.host.methods import applied
@@ -59,9 +60,9 @@ class Host(HostExpressions):
     def given_tensor(self, line: int, arg: ast.arg) -> Tensor | None:
         """A parameter that is a tensor for all that is known of it; None for others."""
         name = arg.arg
-        rank, dtypes = self.evidence.of(line, name)
+        passed, dtypes = self.evidence.of(line, name)
         dtypes = self.passed_types(f"{name}.dtype") or dtypes
-        rank = self.ranks.get(name) if rank is None else rank
+        rank = self.ranks.get(name, passed)  # what the function unpacks is sure
         guess = self.guesses.get(name) if rank is None else None
         if rank is None and guess is None and not dtypes and not annotated(arg, "Tensor"):
             return None
@@ -128,6 +129,8 @@ class Host(HostExpressions):
                     self.narrow(stmt.test, False)
                     self.run(stmt.orelse)
                     self.merge(before, one, stmt)
+                    if isinstance(stmt.body[-1], ast.Raise):
+                        self.learn(stmt.test, False)
                 case ast.For() | ast.While():
                     self.forget(assigned(stmt))
                     self.run(stmt.body)
@@ -147,6 +150,26 @@ class Host(HostExpressions):
                     for node in ast.iter_child_nodes(stmt):
                         if isinstance(node, ast.expr):
                             self.eval(node)
+                    if isinstance(stmt, ast.Assert):
+                        self.learn(stmt.test, True)
+
+    def learn(self, test: ast.expr, holds: bool) -> None:
+        """The element types of tensors that an assertion names. Of several that it allows, one is a case of its own."""
+        for found in alike(test, holds):
+            names = [node.id for node in found.tensors if isinstance(node, ast.Name)]
+            asked = {kind: f"{name}.dtype == {kind}" for name in names[:1] for kind in found.kinds}
+            kinds = [kind for kind, test in asked.items() if self.assumed.get(test)]
+            kinds = kinds or [kind for kind, test in asked.items() if test not in self.assumed]
+            known = {value.dtype for name in names if isinstance(value := self.env.get(name), Tensor) and value.dtype}
+            dtype = "+".join(DTYPES[kind] for kind in kinds) or (known.pop() if len(known) == 1 else None)
+            if len(kinds) > 1 and dtype is not None:
+                self.listed[dtype] = asked[kinds[0]]
+            for name in names:
+                value = self.env.get(name)
+                if isinstance(value, Unknown) and not value.number:
+                    value = self.tensor(name, self.ranks.get(name), None, self.guesses.get(name))
+                if isinstance(value, Tensor) and value.dtype is None:
+                    self.env[name] = replace(value, dtype=dtype)
 
     def attempt(self, stmt: ast.Try) -> None:
         """``try``: a handler begins anywhere in the body, and what is behind the statement may follow a handler."""

@@ -432,8 +432,8 @@ class HostExpressions(HostTensors):
             return
         if value.gradient:
             evidence.gradients.add(param)
-        seen = None if value.shape is None else len(value.shape), value.dtype
-        if (value.shape is not None or value.dtype) and seen not in evidence.tensors.setdefault(param, []):
+        seen = None if value.shape is None or value.guessed else len(value.shape), value.dtype
+        if (seen[0] is not None or value.dtype) and seen not in evidence.tensors.setdefault(param, []):
             evidence.tensors[param].append(seen)
 
     def called(self, func: ast.expr) -> ast.FunctionDef | None:

@@ -191,6 +191,9 @@ def call(launched: Launched) -> str:
             text = copied.get(text, f"{text}.contiguous()")
         if binding.spec.tensors[param.name].dtype == "bool":
             text = f"{_atom(text)}{BYTES}"
+        if param.name in binding.spec.flat:
+            tensors.append(f"{_atom(text)}.view(-1)")
+            continue
         if shape == param.shape:
             tensors.append(text)
             continue
@@ -341,6 +344,9 @@ def with_imports(text: str, alias: str, device: Set[str] = frozenset()) -> str:
         if not bound & used:
             left = f"{margin}pass\n" if node in alone and node is not first else ""
             out.append(Splice((node.lineno, 0), ((node.end_lineno or node.lineno) + 1, 0), left))
+        elif isinstance(node, ast.ImportFrom) and all(alias.name in _HOST for alias in node.names):
+            place = node.lineno, node.col_offset + len("from ")
+            out.append(Splice(place, (place[0], place[1] + len("triton")), "tilelang"))
     new = f"import tilelang\nimport tilelang.language as {alias}\n"
     imported = {name.asname or name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names}
     if (BYTES in text or 'torch.device("npu")' in text) and "torch" not in imported:

@@ -26,6 +26,7 @@ from tl2npu.triton.host.wrapped import (
     as_decorators,
     is_jit,
     names_by_version,
+    of_module,
     own_names,
     plain_decorators,
     unread,
@@ -208,7 +209,7 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
 def _scope(tree: ast.Module, values: Mapping[str, ast.expr], path: Path | None, symbols: Symbols | None) -> Scope:
     """What code of a module sees, with what the module sets names to before any condition changes that."""
     first: dict[str, ast.expr] = {}
-    for stmt in tree.body:
+    for stmt in of_module(tree.body):
         if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
             first.setdefault(stmt.targets[0].id, stmt.value)
 

@@ -59,6 +59,8 @@ class HostTensors:
         self.preferred: dict[str, str] = {}
         self.assumed: Mapping[str, bool] = {}
         self.types: Mapping[str, str] = {}
+        self.listed: dict[str, str] = {}
+        """Element types that the host allows, as ``float16+bfloat16`` -> the condition for the first of them."""
 
     def name(self, text: str) -> Sym:
         """A variable for an integer that is known by a text."""

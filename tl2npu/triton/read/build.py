@@ -213,11 +213,12 @@ def operation(op: str, operands: list[object], line: int) -> Tile:
     dtype = _computed(op, tiles, operands)
     if op in ("floordiv", "mod") and is_float(dtype):
         raise Refused("TL530", line, f"`{'//' if op == 'floordiv' else '%'}` of floats")
-    logic = op in LOGIC or (op in ("bitand", "bitor", "bitxor") and all(item.dtype == "bool" for item in tiles))
+    truths = all(item.dtype == "bool" for item in tiles)
+    logic = op in LOGIC or (op in ("bitand", "bitor", "bitxor", "mul") and truths)
     kept = [logic or (op == "select" and number == 0) for number in range(len(tiles))]
     args = [_as(item, "" if own else dtype, shape) for item, own in zip(tiles, kept, strict=True)]
     if logic:
-        return Tile(shape, _folded_logic({"bitand": "and", "bitor": "or"}.get(op, op), args))
+        return Tile(shape, _folded_logic({"bitand": "and", "mul": "and", "bitor": "or"}.get(op, op), args))
     return Tile(shape, _folded(op, args, "bool" if op in COMPARISONS else dtype))
 
 

@@ -304,7 +304,8 @@ class Calls(Expressions):
         if values.get("padding_option") == "nan":
             raise self.state.refuse("TL522", "padding with NaN")
         mask, check = self.mask(values), self.checked(values, node)
-        return memory.load(self.state, node, pointer, mask, values.get("other"), check)
+        with memory.accessed(pointer):
+            return memory.load(self.state, node, pointer, mask, values.get("other"), check)
 
     def tl_store(self, node: ast.Call) -> Value:
         return self.written(node, "pointer value mask boundary_check cache_modifier eviction_policy", "value")
@@ -321,7 +322,8 @@ class Calls(Expressions):
         """A store, by its arguments."""
         pointer = self.pointer(values["pointer"], node)
         value = self.tile_of(values["value"], node)
-        memory.store(self.state, pointer, value, self.mask(values), self.checked(values, node), atomic)
+        with memory.accessed(pointer):
+            memory.store(self.state, pointer, value, self.mask(values), self.checked(values, node), atomic)
         return None
 
     def pointer(self, value: Value, node: ast.Call) -> Pointer | BlockPointer:
@@ -331,11 +333,6 @@ class Calls(Expressions):
         self.taken_for_a_tensor(value)
         shown = ast.unparse(node.args[0]) if node.args else ast.unparse(node)
         raise self.state.refuse("TL512", f"`{shown}` is not a pointer into a tensor argument")
-
-    def mask(self, values: dict[str, Value]) -> Tile | None:
-        """The mask of a load or store, if it has one."""
-        mask = values.get("mask")
-        return None if mask is None else build.tile(mask)
 
     def checked(self, values: dict[str, Value], node: ast.Call) -> tuple[int, ...]:
         """The axes of a block pointer that are checked."""

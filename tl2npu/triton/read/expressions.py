@@ -11,10 +11,11 @@ from typing import Any
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.source.triton_imports import triton_name
-from tl2npu.tile.expr import Index, Load, axis, integers, loads
+from tl2npu.tile.expr import COMPARISONS, Call, Index, Load, axis, axis_of, integers, loads
 from tl2npu.triton.read import build
 from tl2npu.triton.read.choices import scalar, truncated
 from tl2npu.triton.read.gathers import place_of
+from tl2npu.triton.read.masks import conjuncts
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
@@ -30,6 +31,7 @@ from tl2npu.triton.read.values import (
     Value,
     integer,
 )
+from tl2npu.triton.read.views import names
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -177,8 +179,10 @@ class Expressions:
     def taken_for_a_tensor(self, value: Value) -> None:
         """Read again with an argument as a tensor of which the host does not say what it is, if the value is one."""
         spec = self.state.spec
-        parts = integers(value.expr) if isinstance(value, Tile) else ()
-        terms = [term for part in parts for term in part.terms]
+        parts = [value.expr] if isinstance(value, Tile) else []
+        for part in parts:  # it grows
+            parts += [self.state.made[it.buffer] for it in loads(part) if it.buffer in self.state.made]
+        terms = [term for part in parts for whole in integers(part) for term in whole.terms]
         for name in sorted({str(mono[0]) for mono, coef in terms if coef == 1 and len(mono) == 1} & spec.doubtful):
             spec.doubtful.discard(name)
             spec.values[name] = Pointer(name, const(0), ())
@@ -433,6 +437,15 @@ class Expressions:
 
     def on_JoinedStr(self, node: ast.JoinedStr) -> Value:
         return ast.unparse(node)
+
+    def mask(self, values: dict[str, Value]) -> Tile | None:
+        """The mask of a load or store, if it has one."""
+        mask = build.tile(values.get("mask")) if values.get("mask") is not None else None
+        for part in conjuncts(mask.expr) if mask is not None else ():
+            sides = part.args if isinstance(part, Call) and part.op in COMPARISONS else ()
+            if any(axis_of(name) is not None for side in sides for name in names(side)):  # a length that is loaded
+                self.taken_for_integers(*(Tile((), it) for side in sides for it in loads(side) if not it.index))
+        return mask
 
     def size(self, value: Value, node: ast.AST) -> Sym:
         """A scalar integer."""

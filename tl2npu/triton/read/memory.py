@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from tl2npu.kernel.sizes import FILLED, ITEM_SIZE
@@ -16,7 +18,21 @@ from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import Places, State
 from tl2npu.triton.read.values import BlockPointer, Pointer, Shape, Tile
-from tl2npu.triton.read.views import inside_always, names, place
+from tl2npu.triton.read.views import Placed, inside_always, names, place
+from tl2npu.triton.refused import Below, Refused
+
+_SHAPES = frozenset({"TL520", "TL521", "TL522", "TL523"})
+
+
+@contextmanager
+def accessed(pointer: Pointer | BlockPointer) -> Iterator[None]:
+    """Says of which tensor it is that an access does not fit its shape."""
+    try:
+        yield
+    except Refused as refused:
+        param = pointer.param if isinstance(pointer, Pointer) else pointer.base.param
+        refused.tensor = refused.tensor or (param if refused.code in _SHAPES else "")
+        raise
 
 
 def load(
@@ -32,9 +48,12 @@ def load(
     pointer, mask = _plain(state, pointer, mask, check)
     dtype, truth = state.spec.tensors[pointer.param].held, state.spec.tensors[pointer.param].dtype == "bool"
     state.used.add(pointer.param)
-    if gathers.atoms(pointer):
+    if gathers.by_rows(state, pointer):
         return _gathered(state, node, pointer, mask, other, into)
-    placed = place(state, pointer, mask, reads=True)
+    try:
+        placed = place(state, pointer, mask, reads=True)
+    except Below as below:
+        return _gathered(state, node, pointer, mask, other, into, below)
     masked = bool(placed.rest) or not all(inside_always(state, condition) for condition in placed.edge)
     if not placed.order and not dtype.startswith(("float", "bfloat")):
         if masked:
@@ -76,16 +95,26 @@ def load(
 
 
 def _gathered(
-    state: State, node: object, pointer: Pointer, mask: Tile | None, other: object, into: str | None
+    state: State,
+    node: object,
+    pointer: Pointer,
+    mask: Tile | None,
+    other: object,
+    into: str | None,
+    below: Below | None = None,
 ) -> Tile:
-    """The value of a load of rows at loaded places."""
+    """The value of a load of rows at loaded places, or of rows that may lie below their tensor."""
     tensor = state.spec.tensors[pointer.param]
     if tensor.dtype == "bool" or into is not None:
-        raise state.refuse("TL523", "a tensor of bool is read at loaded places")
-    shape = tuple(pointer.shape[number] for number in gathers.axes(state, pointer))
+        raise below or state.refuse("TL523", "a tensor of bool is read at loaded places")
+    shape = tuple(pointer.shape[number] for number in gathers.order(state, pointer, below))
     buffer = state.target(node, "in", shape, tensor.held)
     state.loaded[buffer] = frozenset({pointer.param})
-    return gathers.load(state, pointer, mask, other, lambda one, under: place(state, one, under, reads=True), buffer)
+
+    def row(one: Pointer, under: Tile | None) -> Placed:
+        return place(state, one, under, reads=True)
+
+    return gathers.load(state, pointer, mask, other, row, buffer, below)
 
 
 def _start(buffer: str, shape: Shape) -> Region:
@@ -136,7 +165,7 @@ def store(
 ) -> None:
     """``tl.store`` and ``tl.atomic_add``."""
     pointer, mask = _plain(state, pointer, mask, check)
-    scattered = bool(gathers.atoms(pointer))
+    scattered = gathers.by_rows(state, pointer) or (gathers.is_flat(state, pointer) and not atomic)
     placed = place(state, pointer, mask) if not scattered else None
     state.used.add(pointer.param)
     dtype = state.spec.tensors[pointer.param].held
@@ -147,6 +176,8 @@ def store(
     if placed is None:
         if atomic:
             raise state.refuse("TL523", "elements are added at loaded places")
+        if any(n not in gathers.order(state, pointer) for n, e in enumerate(pointer.shape) if e.constant != 1):
+            raise state.refuse("TL520", "several elements of the tile are stored to one address")
         value = cast(value, dtype) if not is_float(dtype) and value.dtype != "bool" else value
         source = _source(state, gathers.rows_first(state, pointer, value), dtype, _tile_of(pointer.param))
         gathers.store(state, pointer, mask, lambda one, under: place(state, one, under), source)

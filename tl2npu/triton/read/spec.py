@@ -57,8 +57,9 @@ class Spec:
     size cut tiles off there; ``within``: pairs ``(n, b)`` of which the host must check that ``n`` is 1 to ``b``;
     ``least_rows``: tensors that may have more rows than the kernel reaches, for all that is known;
     ``extrema``: lines where NaN in the data decides what a maximum or minimum is; ``narrow``: integers that the host
-    must check to fit into 32 bits; ``shares``: lines of loops over a block's share of an axis -> whether their tiles
-    are dealt out to the blocks instead; ``alike``: extents that the host gave one name, one after the other.
+    must check to fit into 32 bits; ``flat``: tensors that are one axis of memory, read and written row by row;
+    ``shares``: lines of loops over a block's share of an axis -> whether their tiles are dealt out to the blocks
+    instead; ``alike``: extents that the host gave one name, one after the other.
     """
 
     function: ast.FunctionDef
@@ -78,6 +79,7 @@ class Spec:
     doubtful: set[str] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
     sure: frozenset[str] = frozenset()
+    flat: frozenset[str] = frozenset()
     least: dict[str, int] = field(default_factory=dict)
     calls: tuple[Mapping[str, int], ...] = ()
     copied: set[tuple[int, int]] = field(default_factory=set)

@@ -76,6 +76,8 @@ class State:
     """Vectors of integers that were loaded, each by a name of its own, which no buffer has."""
     indices: dict[str, Expr] = field(default_factory=dict)
     """What integers in a buffer are in terms of ``places``, as long as they are that."""
+    made: dict[str, Expr] = field(default_factory=dict)
+    """What was written to each buffer first: an address, perhaps, that was not known to be one."""
     gathered: set[str] = field(default_factory=set)
     """Tensors whose elements are loaded again where they are places."""
     fixed: set[str] = field(default_factory=set)
@@ -119,6 +121,8 @@ class State:
     def emit(self, stmt: Stmt) -> None:
         """Append a statement to the body that is read now."""
         self.out.append(stmt)
+        if isinstance(stmt, Map):
+            self.made.setdefault(stmt.dst, stmt.value)
         made = self.resolved(stmt.value) if isinstance(stmt, Map) else None
         gone = writes(stmt) or frozenset()  # an extension has statements of its own
         self.indices = {name: value for name, value in self.indices.items() if name not in gone}

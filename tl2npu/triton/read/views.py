@@ -15,7 +15,7 @@ from tl2npu.triton.read.ranges import WITHIN
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.values import Pointer, Shape, Tile
-from tl2npu.triton.refused import Refused
+from tl2npu.triton.refused import Below, Refused
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,9 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
     tensor so, which fails there unless it has as many elements.
     """
     spec, param = state.spec, pointer.param
+    if param in spec.flat:
+        spec.views[param] = shape
+        return _Fit(state, pointer, shape, conditions, False, reads).placed()
     chosen = spec.views.get(param)
     own = [view for view in collapses(shape) if (param, view) not in spec.failed]
     stepped = [view for view in _stepped(state, pointer, shape, conditions) if (param, view) not in spec.failed]
@@ -161,6 +164,8 @@ def _view(state: State, pointer: Pointer, shape: Shape, conditions: list[Expr], 
                 continue
             spec.views[param] = view
             return placed
+    if isinstance(first, Below):
+        raise first
     sizes = pointer.offset.names.union(*(extent.names for extent in (*pointer.shape, *shape)))
     named = {name.partition("/")[0] for name in sizes}
     if numbers := (named & spec.numbers.keys()) - spec.pinned or spec.passed_alike(named & spec.constants):
@@ -397,7 +402,10 @@ class _Fit:
         if not (index.names & ranges.unknown) and not ranges.at_least_zero(index):
             for bound in ranges.bounds(-index):
                 self.pin(bound)
-            raise self.state.refuse("TL521", f"the index `{shown(index)}` of `{param}` may be negative")
+            text = f"the index `{shown(index)}` of `{param}` may be negative"
+            if number is not None and any(self.keeps_natural(c, index) for c in self.conditions):
+                raise Below(self.state.line, text, number, index)
+            raise self.state.refuse("TL521", text)
         exact = [c for c in self.conditions if positive(c) == extent - index]
         if exact:
             return exact
@@ -412,7 +420,7 @@ class _Fit:
         if self.may_ask:
             self.ask(index, extent, number)
         ends = list(self.ends(index))
-        if place == 0 and (self.may_ask or not ends):
+        if place == 0 and (self.may_ask or not ends or param in self.state.spec.flat):
             return []  # what lies behind the end of a tensor is nobody's
         if self.may_ask and any(ranges.of_data(end.names) for end in ends):
             return []  # nor is what lies between the length that is loaded and the next row
@@ -423,6 +431,11 @@ class _Fit:
         raise self.state.refuse(
             "TL521", f"the index `{shown(index)}` may leave an axis of `{param}` of {shown(extent)}"
         )
+
+    def keeps_natural(self, condition: Expr, index: Sym) -> bool:
+        """Whether an index is not negative where a condition holds."""
+        more = positive(condition)
+        return more is not None and self.state.ranges.at_least_zero(index - more + 1)
 
     def ends(self, index: Sym) -> Iterator[Sym]:
         """Where masks end along an axis."""
