@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.in_process import python
-from tl2npu.backends.children import Ended, run_child
+from tl2npu.backends.children import Ended, last_line, run_child
 from tl2npu.cpu_time import used_up
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="process groups are POSIX's")
@@ -209,3 +209,13 @@ def test_a_copy_of_this_process_dies_in_silence(tmp_path: Path) -> None:
     text = "import faulthandler, os; print(faulthandler.is_enabled(), flush=True); os.abort()"
     done = python("-c", text, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (-6, "False\n")
+
+
+def test_the_line_that_says_most_of_an_end() -> None:
+    trace = "Traceback (most recent call last):\n  File a\n    f()\n"
+    assert last_line("") == ""
+    assert last_line("one\n two \n\n") == "two"
+    assert last_line(f"one\n{trace}ValueError: bad\n") == "ValueError: bad"
+    assert last_line(f"{trace}AssertionError: \nNot equal to tolerance\n\n [1, 2,\n  3]\n") == (
+        "AssertionError: Not equal to tolerance"
+    )

@@ -359,6 +359,24 @@ def test_unsafe_is_named_only_where_migrate_writes_the_tiles() -> None:
         assert ("--unsafe" in item.help) == (launch is ONE)
 
 
+@pytest.mark.parametrize(
+    ("blocks", "store", "said"),
+    [
+        (8, "T.copy(y, Y[cid * 32 + vid * 16, 0])", []),
+        (7, "T.copy(y, Y[cid * 32 + vid * 16, 0])", ["the stores to `Y` end at 224 of 256 on its axis 0"]),
+        (8, "T.copy(y[:, 0:32], Y[cid * 32 + vid * 16, 0])", ["the stores to `Y` end at 32 of 64 on its axis 1"]),
+        (7, "for n in range(2):\n    T.copy(y, Y[(cid + n) * 32 + vid * 16, 0])", []),
+        (7, "T.copy(y, Y[cid * 32 + vid * 16, 0])\nT.copy(y, Y[224 + vid * 16, 0])", []),
+    ],
+)
+def test_the_end_of_what_a_call_returns(blocks: int, store: str, said: list[str]) -> None:
+    launch = PLAIN.replace("8", str(blocks))
+    found = told(LOAD + ADD + ALL + store, launch=launch)
+    assert [item.message for item in found if item.code == "TL799"] == said
+    given = told(LOAD + ADD + ALL + store, launch=launch, jit="")
+    assert not [item for item in given if item.code == "TL799"]  # what the caller gives may hold something
+
+
 def test_a_call_that_the_compiler_drops_is_told_alike() -> None:
     """`keep Expert mode` would be no advice: the call is dropped there too."""
     body = f'{LOAD}T.call_extern("handle", "scale", x.access_ptr("rw"))\n{STORE}'

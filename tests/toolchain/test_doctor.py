@@ -84,7 +84,7 @@ def test_a_machine_that_has_nothing(fake: Fake) -> None:
     machine = examine(environment=fake.env)
     assert [name for name in machine.lacks if machine.runs(name)] == ["sim"]
     assert machine.lacks["compile"] == ("torch", "tilelang", "import tilelang")
-    assert machine.findings["torch"].help == f"{sys.executable} -m pip install torch"
+    assert machine.findings["torch"].help == f"{sys.executable} -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
     assert "https://github.com/tile-ai/tilelang-ascend.git" in machine.findings["tilelang"].help
     assert machine.findings["python"].usable
 

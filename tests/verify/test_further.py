@@ -436,3 +436,10 @@ def f(rows=48):
     assert any(note.startswith(NAN_ONLY) for note in result.notes), result.notes
     wrong = by_calls(old, new.replace("a[i, j] + s[i]", "a[i, j] - s[i]"), Call("f", {}))
     assert codes(wrong)[:1] == ["TL907"]
+
+
+@pytest.mark.parametrize(("shape", "first", "rows"), [((4, 8), True, 1), ((2, 3, 8), True, 1), ((4, 8), False, 0)])
+def test_a_masked_row(shape: tuple[int, ...], first: bool, rows: int) -> None:
+    """A softmax has no number for it; in a second factor it would leave none in the whole result."""
+    found = numbers("float32", shape, np.random.default_rng(0), "infinities", first=first)
+    assert np.isneginf(found).all(axis=-1).sum() == rows

@@ -91,6 +91,9 @@ def test_a_script_without_a_launch() -> None:
     assert not result.ok
     assert codes(result) == ["TL906"]
     assert "never launched" in result.diagnostics[0].message
+    assert "`--args 'scale(rows=...)'`" in result.diagnostics[0].help
+    built = HEAD + SCALE + "\nscale(64, factor=2.0)\n"
+    assert "`--args 'scale(64, factor=2.0)'`" in by_script(built, built).diagnostics[0].help
 
 
 def test_a_missing_import() -> None:

@@ -69,7 +69,8 @@ def test_a_mask_that_is_lost(body: str, neutral: str, dtype: str) -> None:
     assert dtype == "float32" or by_calls(old, new, call, check=None, draws=1).ok  # which has the digits to show it
     result = by_calls(old, new, call, check=None)
     assert codes(result) == ["TL907"]
-    assert dtype == "float32" or "far" in result.diagnostics[0].message
+    message = result.diagnostics[0].message
+    assert dtype == "float32" or "far" in message or "(on infinities)" in message  # of which one row is all -inf
     assert by_calls(old, old, call, check=None).ok
 
 

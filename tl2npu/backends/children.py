@@ -199,5 +199,9 @@ def _end_of(output: IO[bytes]) -> str:
 
 
 def last_line(output: str) -> str:
-    """The last line that is not empty, which says most about an end that nobody expected."""
-    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
+    """The line of the exception that ends an output, with the begin of its message, else the last that is not empty."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()]
+    start = max((n for n, line in enumerate(lines) if line.startswith("Traceback ")), default=len(lines))
+    raised = next((n for n in range(start + 1, len(lines)) if not lines[n].startswith(" ")), len(lines) - 1)
+    text = " ".join(lines[raised : raised + (2 if lines[raised].endswith(":") else 1)]) if lines else ""
+    return text.strip()

@@ -75,4 +75,5 @@ TL795 unroll-of-runtime-length error: write `T.serial`
 TL796 variable-in-pipeline error: write `T.serial`, or work the value out from the loop variable
 TL797 part-of-runtime-size error: use the whole tile, or a size that is known when the kernel is built
 TL798 copy-of-several-planes error: copy plane by plane: `for p in T.serial(planes): T.copy(X[p, i, j], x[p, :, :])`
+TL799 output-partly-written warning: launch `T.ceildiv(M, rows)` blocks; copies end with their tensor
 """

@@ -70,6 +70,7 @@ _CLONE = "git clone --recursive https://github.com/tile-ai/tilelang-ascend.git; 
 _INSTALL = f"{_CLONE} `source set_env.sh`"
 _CANN = "install CANN 8.3.RC1 or later, then `source {folder}/ascend-toolkit/set_env.sh`"
 _ADAPTER = "kernels can be compiled, not launched"
+_TORCH = "torch --index-url https://download.pytorch.org/whl/cpu"  # the other one is several times as large
 _COMPILES = ("python", "torch", "tilelang", "import tilelang")
 _LAUNCHES = (*_COMPILES, "Cython adapter", "torch_npu", "CANN", "bisheng", "TL_ROOT", "ACL_OP_INIT_MODE")
 _NEEDS: dict[str, tuple[str, ...]] = {
@@ -120,7 +121,7 @@ def _packages(found: dict[str, Any], branch: str, python: str | None, env: dict[
     yield Finding(
         "python", f"{found['python']} ({found['executable']})", "give another with `--python`" if old else "", wrong
     )
-    for name, project in (("torch", "torch"), ("torch_npu", "torch-npu")):
+    for name, project in (("torch", _TORCH), ("torch_npu", "torch-npu")):
         package = found[name]
         version = package and (package["version"] or "of unknown version")
         yield Finding(name, version, "" if package else f"{found['executable']} -m pip install {project}")

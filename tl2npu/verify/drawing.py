@@ -153,7 +153,7 @@ def draw(compiled: Any, seed: int, inputs: Mapping[str, str], symbols: Mapping[s
             if dtypes.is_float(param.dtype):
                 text = str(what.kind)
                 sign = far(what.kind, len(tensors))
-                tensors[name] = numbers(param.dtype, shapes[name], rng, what.kind, sizes, sign)
+                tensors[name] = numbers(param.dtype, shapes[name], rng, what.kind, sizes, sign, not tensors)
             else:
                 wide = what.kind == "the whole range"
                 tensors[name], text = integers(param.dtype, shapes[name], rng, bound, free, wide)
@@ -187,7 +187,7 @@ def far(kind: Kind, number: int) -> int:
 
 
 def numbers(
-    dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind, sizes: Sizes = Sizes(), sign: int = 0
+    dtype: str, shape: tuple[int, ...], rng: Any, kind: Kind, sizes: Sizes = Sizes(), sign: int = 0, first: bool = False
 ) -> np.ndarray:
     """Floats: standard normal ones, of which two may be infinities or NaN; whole numbers from -3 to 3; a mixture of
     what is easily forgotten: large and tiny numbers, powers of two, halves between whole numbers, zeros, all such that
@@ -214,6 +214,8 @@ def numbers(
     elif kind in NO_NUMBERS and normal.size:
         places = rng.choice(normal.size, min(2, normal.size), replace=False)
         normal.flat[places] = NO_NUMBERS[kind][: len(places)]
+        if first and kind == "infinities" and normal.ndim > 1:  # a masked row, of one factor only
+            normal.reshape(-1, shape[-1])[rng.integers(normal.size // shape[-1])] = -np.inf
     return np.asarray(normal, np.float64).astype(dtypes.numpy_dtype(dtype))
 
 

@@ -181,7 +181,7 @@ def _without_given_advice(result: VerifyResult) -> VerifyResult:
     """``--args`` was given: it may be given once more for a kernel that was not called, and helps no other."""
 
     def advised(item: Diagnostic) -> Diagnostic:
-        if item.code != UNVERIFIED or item.help != CODES[UNVERIFIED].remedy:
+        if item.code != UNVERIFIED or "--args" not in item.help:
             return item
         idle = item.message.endswith(f"was not verified: {_NEVER} {_TO_BE[result.backend]}")
         return replace(item, help="give a call of its factory, too: `--args` can be repeated" if idle else "")
@@ -203,6 +203,8 @@ def _idle(kernels: Sequence[Place], findings: Findings) -> list[Place]:
 _NOT_THERE = re.compile(r"^ModuleNotFoundError: No module named '(\w+)'\Z", re.M)
 _STOOD_IN_FOR = ("tilelang", "tvm")
 _NEVER = "it was never"
+_ANY_CALL = "factory(name=value)"
+"""What stands for a call in the table's advice."""
 _IDLE = f"{_NEVER} launched, only another kernel of the same name"
 _TO_BE = {"compile": "compiled", "sim": "launched", "npu": "launched", "camodel": "launched"}
 _UNROUNDED = "agrees with the old kernel if its intermediate rounding to 16 bits is left out"
@@ -284,7 +286,10 @@ def judged(
         told = told or any(verdict.reason.endswith(f": {why}") for why in faults.general)  # once, of the script
         if verdict.name in wanted and not told and verdict.status == "not verified":
             text = f"{verdict.name} was not verified: {verdict.reason}"
-            faults.diagnostics.append(diagnostic(UNVERIFIED, verdict.line, text, verdict.name))
+            found = diagnostic(UNVERIFIED, verdict.line, text, verdict.name)
+            place = by_name.get(verdict.name)
+            help = found.help if place is None or not place.call else found.help.replace(_ANY_CALL, place.call)
+            faults.diagnostics.append(replace(found, help=help))
     proved = {verdict.name for verdict in verdicts if verdict.status == "verified"} - {place.name for place in idle}
     complete = bool(proved) and (wanted & by_name.keys()) <= proved and not any(v.status == "failed" for v in verdicts)
     ok = complete and not findings.broken and not any(d.severity == "error" for d in faults.diagnostics)

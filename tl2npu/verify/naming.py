@@ -12,12 +12,16 @@ from tl2npu.simulator.frontend.rewrite import launches
 
 @dataclass(frozen=True)
 class Place:
-    """A kernel in a file: the line of its ``def``, and the lines of the outermost function around it."""
+    """A kernel in a file: the line of its ``def``, and the lines of the outermost function around it.
+
+    ``call``: how that is called in the file, or may be.
+    """
 
     name: str
     line: int
     first: int
     last: int
+    call: str = ""
 
 
 def name_of(compiled: Any) -> str:
@@ -56,8 +60,23 @@ def places(text: str) -> list[Place]:
     for around in _kernels(tree, (), lambda node: node in triton or _is_kernel(node)):
         outer = around[0]
         first = min([outer.lineno, *(d.lineno for d in outer.decorator_list)])
-        found.append(Place(_qualified(around), around[-1].lineno, first, outer.end_lineno or outer.lineno))
+        last, call = outer.end_lineno or outer.lineno, _call(tree, outer) if len(around) > 1 else ""
+        found.append(Place(_qualified(around), around[-1].lineno, first, last, call))
     return found
+
+
+def _call(tree: ast.Module, factory: ast.AST) -> str:
+    """The first call of a factory whose arguments are literals, else one with its parameters that have no default."""
+    if not isinstance(factory, ast.FunctionDef):
+        return ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == factory.name:
+            values = [*node.args, *(word.value for word in node.keywords)]
+            if all(isinstance(value, ast.Constant) for value in values):
+                return ast.unparse(node)
+    args = [*factory.args.posonlyargs, *factory.args.args]
+    names = [arg.arg for arg in args[: len(args) - len(factory.args.defaults)]]
+    return f"{factory.name}({', '.join(f'{name}=...' for name in names)})"
 
 
 def texts(text: str) -> dict[str, str]:

@@ -98,7 +98,7 @@ class Relaunch:
             rng = generator(seed, name, kind)
             if dtypes.is_float(param.dtype):
                 sign = far(kind, number)
-                arrays[name][...] = numbers(param.dtype, arrays[name].shape, rng, kind, self.sizes, sign)
+                arrays[name][...] = numbers(param.dtype, arrays[name].shape, rng, kind, self.sizes, sign, not number)
             else:
                 arrays[name][...] = self._integers(param, arrays[name].shape, rng, kind, what)
         for name, first in self.shared.items():
