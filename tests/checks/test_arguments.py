@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.test_scalar_types import kernel
-from tests.passes.gpu.stage import after
 from tl2npu.migration import check_text
 from tl2npu.options import Backend, Options
-from tl2npu.passes.plain import arguments
 
 TILES = ["v = T.alloc_ub((64,), 'float32')", "w = T.alloc_ub((64,), 'float32')"]
 TILES += ["i32 = T.alloc_ub((64, 64), 'int32')"]
@@ -90,28 +88,6 @@ def test_a_column_is_read_by_its_first_index() -> None:
     lines = [*TILES, "s = T.alloc_ub((64, 1), 'float32')", "T.tile.fill(s, 1.0)"]
     for index, expected in (("s[n, 0]", set()), ("s[0, n]", {"TL745"})):
         assert codes("", kernel(*lines, f"T.tile.mul(v, v, {index})")) == expected
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("T.tile.fill(v[32:64], 0.0)", "T.tile.fill(v[32:], 0.0)"),
-        ("T.tile.fill(v[0 : 32], 0.0)", "T.tile.fill(v[:32], 0.0)"),
-        ("T.tile.fill(v[16:32], 0.0)", "T.tile.fill(buffer=v[16:32], value=0.0)"),
-        ("T.tile.exp(t[2, 0:64], t[3, 0:64])", "T.tile.exp(t[2, :], t[3, :])"),
-        ("T.tile.add(v, v, v[0:64])", "T.tile.add(v, v, v[:])"),
-        ("T.tile.add(v[:16], v[16:32], 1.0)", "T.tile.add(v[:16], src0=v[16:32], src1=1.0)"),
-        ("T.reduce_max(t[8:16, :], v[:8], 1)", "T.reduce_max(buffer=t[8:16, :], out=v[:8], dim=1)"),
-        ("T.tile.mul(t, t, t[1, 3])", "t_element = t[1, 3]\n            T.tile.mul(t, t, t_element)"),
-        ("T.tile.min(t, t, src1=A[cid, n])", "A_element = A[cid, n]\n            T.tile.min(t, t, src1=A_element)"),
-        ("T.tile.mul(t, t, v[3])", "T.tile.mul(t, t, v[3])"),
-    ],
-)  # fmt: skip
-def test_what_replaces_it(old: str, new: str) -> None:
-    text = after(kernel(*TILES, old), arguments.make_legal)
-    assert f"            {new}\n" in text
-    assert codes("", text) == set()
-    assert after(text, arguments.make_legal) == text
 
 
 def test_the_half_of_a_vector_core_has_a_known_size() -> None:

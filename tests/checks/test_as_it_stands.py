@@ -373,6 +373,8 @@ def test_the_end_of_what_a_call_returns(blocks: int, store: str, said: list[str]
     launch = PLAIN.replace("8", str(blocks))
     found = told(LOAD + ADD + ALL + store, launch=launch)
     assert [item.message for item in found if item.code == "TL799"] == said
+    none = told(LOAD + ADD + ALL + store.replace("vid * 16", "vid * 16 + 16 // n"), launch=launch, args="n=0")
+    assert not [item for item in none if item.code == "TL799" and "axis 0" in item.message]  # nothing is built of that
     given = told(LOAD + ADD + ALL + store, launch=launch, jit="")
     assert not [item for item in given if item.code == "TL799"]  # what the caller gives may hold something
 

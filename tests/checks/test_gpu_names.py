@@ -23,6 +23,14 @@ def test_names_that_do_not_exist(body: str, name: str) -> None:
     assert f"T.{name} does not exist in Ascend TileLang" in found(f"{LOAD}{body}\nT.tile.exp(b, a)\n{STORE}")
 
 
+@pytest.mark.parametrize(
+    ("call", "name"), [("T.fill(b, 0)", "tile.fill"), ("T.clear(b)", "tile.fill"), ("T.gemm(a, a, b)", "gemm_v0")]
+)
+def test_the_operator_to_write_is_named(call: str, name: str) -> None:
+    every = findings(source(f"{TILES}{LOAD}{call}\nT.tile.exp(b, a)\n{STORE}"))
+    assert [item.help for item in every if item.code == "TL897"] == [f"write `T.{name}`"]
+
+
 @pytest.mark.parametrize("args", ["dtype=T.float16", "n, dtype=T.float16"])
 def test_types_as_values(args: str) -> None:
     assert found(f"{LOAD}T.tile.exp(b, a)\n{STORE}", args=args) == [

@@ -155,3 +155,33 @@ def test_numbers_that_conditions_choose(test: str, count: str) -> None:
     text = CHOSEN.replace("TEST", test)
     assert refusals(text) == []
     assert f"in T.serial({count}):" in to_tilelang(text).text
+
+
+COPY = "x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)"
+
+
+@pytest.mark.parametrize(
+    "decorators",
+    [
+        "@own.tuner([triton.Config({'BLOCK': 64}, num_warps=2)], ['n'])\n@triton.jit\n",
+        "@tuner(configs=[triton.Config({'BLOCK': Sizes.BLOCK})], key=['n'], cache=True)\n@triton.jit\n",
+        "@eval(\"triton.heuristics({'BLOCK': lambda args: 64})\")\n@triton.jit\n",
+    ],
+)
+def test_whoever_gets_configurations_chooses_one(decorators: str) -> None:
+    """Of another package, with sizes of a class; and a decorator that is written as a text."""
+    text = vector(COPY, "k[lambda meta: (triton.cdiv(n, meta['BLOCK']),)](x, y, n)")
+    text = text.replace("@triton.jit\n", f"class Sizes:\n    BLOCK = 64\n\n\n{decorators}")
+    assert refusals(text) == []
+    assert "64" in to_tilelang(text).text
+    assert refusals(text.replace("key=['n'], ", "").replace(", ['n']", "").replace("heuristics", "other")) == ["TL543"]
+
+
+def test_a_switch_by_a_layout_is_asked_at_the_launch() -> None:
+    head = "@triton.heuristics({'ONE': lambda args: args['s'] == 1})\n@triton.jit\n"
+    text = vector("s = 1 if ONE else s\n" + COPY.replace("x_ptr + i", "x_ptr + i * s")).replace("@triton.jit\n", head)
+    text = text.replace("n, BLOCK: tl", "n, s, ONE: tl.constexpr, BLOCK: tl").replace("y, n, B", "y, n, x.stride(0), B")
+    text = text.replace("    n = x.shape[0]\n", "    n = y.shape[0]\n").replace("    y = torch.empty_like(x)\n", "")
+    text = text.replace("def f(x):", "def f(x, y):").partition("\n\nf(")[0] + "\n"
+    assert refusals(text) == []
+    assert "if x.stride(0) == 1:" in to_tilelang(text).text

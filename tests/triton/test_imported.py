@@ -141,5 +141,5 @@ def test_it_computes_the_same(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     command = [sys.executable, "-m", "tl2npu", "verify", str(host)]
     done = run(command, env=env, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 1, done.stdout + done.stderr  # the other kernel stays
+    assert done.returncode == 0, done.stdout + done.stderr
     assert "_row_kernel: verified" in done.stdout

@@ -27,7 +27,7 @@ SAMPLE = (
     "expert/fallback_gather",
     "expert/vec_center_rows_cast",
     "mma/barriers_only",
-    "mma/unrolled_waves",
+    "mma/two_source_scores",
 )
 KNOWN: frozenset[tuple[str, str]] = frozenset({("mma/int8_product", "type")})
 """Missed: ``T.mma`` of int8 into a float32 accumulator."""

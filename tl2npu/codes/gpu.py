@@ -120,8 +120,7 @@ TL600 transposed-operand info: store the tile as it is read, and let the gemm tr
 TL601 reduction-without-start warning safe: write `clear=True`, or fill the result before the reduction
 TL602 tensor-of-second-shape info: make the view in front of `T.Kernel`
 TL603 element-wise-load warning safe: rearrange the tensor on the host, so that the elements of a row lie side by side
-TL604 function-of-callers info: call the function that the callers give by its name
-TL605 unknown-function-of-callers error: call the factory in this file, with functions of the module
+TL605 unknown-function-of-callers error: choose the function by a name (`"relu"`) under `if` in the loop
 TL606 single-element-store info: copy the element from a row of 32 bytes in UB
 TL611 gathered-rows info: store each gathered row in L1 by itself
 TL612 stages-of-both-cores info: keep the stages of a loop over both cores

@@ -38,8 +38,6 @@ TL431 order-of-cores info: write the copy that brings a tile above the statement
 TL432 persistent-loop info: write a loop over the tiles of the block: `for wave in T.serial(T.ceildiv(tiles - cid,
     blocks))`
 TL433 vector-core-work info: launch twice as many blocks: `cid = block // 2`, `vid = block % 2`
-TL434 size-in-third-place info: write the size in the regions: `T.copy(A[x : x + M, 0 : K], a[0 : M, 0 : K])`
-TL435 npuir-older-operator info: write the operator on tiles, such as `T.vexp(x, y)`, and `clear=` by name
 TL436 npuir-older-form error: write the statement in the current syntax of AscendNPU IR
 TL437 unclear-order error: write the statements in data-flow order: every tile is written before it is read
 TL438 copy-over-the-edge info: copy only what is in the tensor: `rows = T.min(M, size - x)`, `T.copy(A[x : x + rows, :],

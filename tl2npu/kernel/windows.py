@@ -25,30 +25,6 @@ def form_of(call: cst.Call, operand: Operand) -> Form:
     return "lanes" if has_two_bounds(operand.node) else "window"
 
 
-def opened(operand: Operand) -> cst.BaseExpression:
-    """An operand without the bounds that are those of its buffer: ``x[:32, :]`` for ``x[0:32, 0:64]``."""
-    node = operand.node
-    if not isinstance(node, cst.Subscript) or operand.dims is None:
-        return node
-    items: list[cst.SubscriptElement] = []
-    for item, dim, size in zip(node.slice, operand.dims, operand.buffer.shape, strict=False):
-        if isinstance(item.slice, cst.Slice):
-            lower = None if dim.lo.is_zero else item.slice.lower
-            upper = None if dim.extent is not None and dim.lo + dim.extent == size else item.slice.upper
-            item = item.with_changes(slice=_slice(item.slice, lower, upper))
-        items.append(item)
-    return node.with_changes(slice=items)
-
-
-def _slice(node: cst.Slice, lower: cst.BaseExpression | None, upper: cst.BaseExpression | None) -> cst.Slice:
-    nothing, colon = cst.SimpleWhitespace(""), node.first_colon
-    if lower is None:
-        colon = colon.with_changes(whitespace_before=nothing)
-    if upper is None or lower is None:
-        colon = colon.with_changes(whitespace_after=nothing)
-    return node.with_changes(lower=lower, upper=upper, first_colon=colon)
-
-
 def has_two_bounds(node: cst.CSTNode) -> bool:
     """True for a subscript with a slice that has both bounds."""
     items = node.slice if isinstance(node, cst.Subscript) else ()

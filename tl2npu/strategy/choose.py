@@ -7,33 +7,18 @@ from dataclasses import replace
 
 from tl2npu.checks import blocks
 from tl2npu.checks.memory_plan import fitting
-from tl2npu.checks.operators import starts
-from tl2npu.checks.run import check_as_it_stands, check_families
+from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Finding
 from tl2npu.codes import ROW_SPLIT
 from tl2npu.kernel.model import Inlined
-from tl2npu.passes.gpu.launch import empty_turns, grid
+from tl2npu.passes.gpu.launch import grid
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import Traits
-from tl2npu.passes.plain import arguments, compared_types
+from tl2npu.passes.plain import compared_types
 from tl2npu.results import Disposition
 from tl2npu.strategy import memory, products, rows
 from tl2npu.strategy.attempt import Attempt, Case, built, judged, rebuilt, repair, subject_of
 from tl2npu.suppress import Suppressions
-
-
-def without_empty(job: Job) -> Job:
-    """The kernel without them, if fewer copies then start behind their tensor; else the kernel itself."""
-    if not (known := _behind(job)):
-        return job
-    made = job.copied()
-    return made if empty_turns.leave_out(made) and _behind(made) < known else job
-
-
-def _behind(job: Job) -> int:
-    found = check_families(subject_of(job), (starts.check,))
-    return sum(one.weight != "info" for one in found)
-
 
 _OF_MACROS = frozenset({"TL310", "TL436", "TL903", "TL914"})
 """Something stands in a macro: with the macro written out another reason is the true one."""
@@ -70,13 +55,12 @@ def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Att
 def in_developer_mode(start: Job, suppressions: Suppressions) -> tuple[Job, tuple[Disposition, str, str]]:
     """What becomes of a kernel that is written so already: disposition, target, reason.
 
-    Its comparisons and arguments get the form that the compiler takes; with ``--unsafe`` its calls get tiles that fit.
+    Its comparisons get the form that the compiler takes; with ``--unsafe`` its calls get tiles that fit.
     What `check` calls an error of it is told, as of one that was migrated: a second run is no better than the first.
     """
     job = start.again()
     compared_types.convert(job)
-    arguments.make_legal(job)
-    reasons = ["arguments that the compiler takes"] if job.module is not start.module else []
+    reasons = ["comparisons that the compiler takes"] if job.module is not start.module else []
     found = fitting.check(subject_of(job)) if start.options.unsafe else ()
     repairs = [one for item in found if not suppressions.covers(job.line(item.node), item.code) for one in item.repair]
     if repairs:
@@ -151,9 +135,6 @@ def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:
 
 def _finished(case: Case, form: str, job: Job) -> Attempt:
     """The form with what makes it faster or safer, as much of it as the checks take."""
-    guarded = without_empty(job)
-    if guarded is not job and (found := judged(case, form, products.landed(guarded))).reached:
-        return found
     made = products.landed(job)
     found = judged(case, form, made)
     return found if found.reached or made is job else judged(case, form, job)

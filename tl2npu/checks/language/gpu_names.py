@@ -32,8 +32,9 @@ def check(subject: Subject) -> Iterator[Finding]:
         short = name.removeprefix(_PREFIX)
         if ascend.lookup(name) is None and short in gpu.OPERATORS:
             seen.add(name)
-            typed = f'write the element type as "{short}"' if short in ITEM_SIZE and not _called(subject, node) else ""
-            yield Finding("TL897", node, f"T.{short} does not exist in Ascend TileLang", help=typed)
+            is_type = short in ITEM_SIZE and not _called(subject, node)
+            help = f'write the element type as "{short}"' if is_type else ascend.advice(short)
+            yield Finding("TL897", node, f"T.{short} does not exist in Ascend TileLang", help=help)
         elif _is_unknown(short):
             seen.add(name)
             close = difflib.get_close_matches(short, ascend.OPERATORS, n=1)

@@ -15,7 +15,7 @@ import libcst as cst
 from tl2npu.checks.operators.types import types_named
 from tl2npu.checks.row_split.split import is_half
 from tl2npu.checks.subject import Finding, Placed, Subject
-from tl2npu.dialects.ascend import DROPPED, lookup
+from tl2npu.dialects.ascend import DROPPED, advice, lookup
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.element_types import is_float
 from tl2npu.kernel.expressions import code
@@ -40,7 +40,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         for call in calls_in(node):
             name = _dropped(subject, call)
             if name:
-                yield Finding("TL897", call, f"the Ascend compiler ignores or rejects T.{name}")
+                text = f"the Ascend compiler ignores or rejects T.{name}"
+                yield Finding("TL897", call, text, help=advice(name))
     floats = FloatScalars(subject.kernel, subject.located.evaluator, partial(_is_float, subject))
     for placed in subject.statements:
         if isinstance(placed.stmt, Loop):

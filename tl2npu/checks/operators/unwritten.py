@@ -80,14 +80,23 @@ def _ends_early(subject: Subject, tensor: Buffer, written: list[tuple[Placed, Op
     sampler = Sampler(subject)
     for known, (axis, extent) in product(subject.values, enumerate(tensor.shape)):
         size = extent.evaluate(known)
-        ends = [(_bounds(sampler, p, known), (part[axis][0] + part[axis][1]).substitute(known)) for p, part in parts]
-        reach = range(size or 0)
-        end = bisect_left(reach, True, key=lambda n: all(bounds.is_not_negative(n - end) for bounds, end in ends))
-        if end < len(reach):
+        try:
+            end = _end(sampler, [(placed, sum(part[axis], const(0))) for placed, part in parts], size or 0, known)
+        except ZeroDivisionError:  # nothing is built of these sizes
+            continue
+        if size is not None and end < size:
             sizes = ", ".join(f"{name}={known[name]}" for name in sorted(extent.variables()) if name in known)
             text = f"the stores to `{tensor.name}` end at {end} of {size} on its axis {axis}"
             yield Finding("TL799", written[-1][0].stmt.node, f"{text}{f' with {sizes}' if sizes else ''}")
             return
+
+
+def _end(sampler: Sampler, ends: list[tuple[Placed, Sym]], size: int, known: Mapping[str, int]) -> int:
+    """The least number up to ``size`` that none of these expressions exceeds."""
+    every = [(_bounds(sampler, placed, known), end.substitute(known)) for placed, end in ends]
+    return bisect_left(
+        range(size), True, key=lambda n: all(bounds.is_not_negative(n - end) for bounds, end in every)
+    )
 
 
 def _partly(subject: Subject, buffer: Buffer, written: list[tuple[Placed, Operand]]) -> Iterator[Finding]:

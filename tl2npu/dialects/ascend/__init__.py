@@ -26,7 +26,7 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
     {row.name: _adapted(row) for section in SECTIONS.values() for row in section.operators}
 )
 """All operators by their name relative to ``tilelang.language``."""
-DROPPED = frozenset({"call_extern", "clear", "exp2", "likely"})
+DROPPED = frozenset({"call_extern", "exp2", "likely"})
 """What the compiler takes in no mode: it drops the call without a word, or rejects it (facts 4: g8_callext)."""
 _PREFIX = "tilelang.language."
 
@@ -54,3 +54,9 @@ def lookup(canonical: str) -> Operator | None:
         return None
     name = canonical.removeprefix(_PREFIX)
     return OPERATORS.get(name) or OPERATORS.get(ALIASES.get(canonical, ""))
+
+
+def advice(short: str) -> str:
+    """What to write for an operator that only TileLang for GPUs has; empty where that is none of these operators."""
+    name = "tile.fill" if short == "clear" else f"tile.{short}" if f"tile.{short}" in OPERATORS else f"{short}_v0"
+    return f"write `T.{name}`" if name in OPERATORS else ""

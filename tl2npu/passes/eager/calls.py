@@ -187,7 +187,6 @@ class Callers:
                 raise _Unclear(f"a call passes `{name}`, which the factory does not take")
             if name in run_time:
                 given[name] = arg.value
-            if name in run_time or name in plan.given:
                 found.moved.append(arg)
             for own, known in plan.consts.items():
                 if arg.keyword is not None and name == known and own != known:

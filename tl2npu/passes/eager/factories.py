@@ -17,7 +17,6 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.compilations import compilation
 from tl2npu.kernel.factories.factory import is_prim_func
 from tl2npu.passes.eager.calls import Callers
-from tl2npu.passes.eager.given import functions_given
 from tl2npu.passes.eager.kernel import Plan
 from tl2npu.passes.eager.text import rebuilt_parts
 from tl2npu.passes.eager.wrapper import wrapper_of
@@ -156,13 +155,8 @@ def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) ->
             "TL103", node, f"`{node.name.value}` launches a kernel, but has neither `@T.prim_func` nor `@tilelang.jit`"
         )
     plan = Plan(index, names, node, jit)
-    plan.given = functions_given(index, plan)
     callers = Callers(index, names, plan, users)
     callers.read()
-    if callers.wrapped and plan.given:  # others may call the kernel with other functions
-        plan.given = {}
-        callers = Callers(index, names, plan, users)
-        callers.read()
     edits = Edits(index)
     if callers.wrapped:
         factory_name = cst.Name(callers.factory_name)
@@ -182,9 +176,6 @@ def _converted(index: Index, eager: Eager, result: Lazy, users: Users | None) ->
         current = _with_wrapper(current, factory_name, [wrapper, *_set_off(attributes, index, node)])
     result.made(factory_name, eager)
     result.changes.append((eager, "TL102", node, f"wrote a factory with a prim_func for `{eager.name}`"))
-    for param, function in plan.given.items():
-        message = f"every call gives `{function}` as `{param}`: the kernel calls it by its name"
-        result.changes.append((eager, "TL102", node, message))
     result.changes += [(eager, "TL105", call, message) for call, message in callers.changes]
     return current
 

@@ -51,8 +51,6 @@ class Plan:
         self.declared: dict[str, Declared] = {}
         self.outputs: dict[str, Declared] = {}
         self.returned: list[str] = []
-        self.given: dict[str, str] = {}
-        """Parameters that are always the same function of the module (:mod:`tl2npu.passes.eager.given`)."""
         self.launches: list[cst.With] = []
         self.slots: list[LineSlot] = []  # of the factory, in order; the launch stands for the prim_func
         self.inner: list[Line] = []
@@ -75,7 +73,7 @@ class Plan:
     @property
     def configs(self) -> list[cst.Param]:
         """The parameters that are known when the kernel is compiled."""
-        return [p for p in self.params if p.name.value not in self.declared and p.name.value not in self.given]
+        return [p for p in self.params if p.name.value not in self.declared]
 
     @property
     def sequences(self) -> set[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.passes.eager.kernel import PREFIX, Line, Plan, is_return
-from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.blocks import LineSlot, merge_lines
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import mentioned, nodes_of
@@ -42,7 +41,7 @@ def _decorate(plan: Plan, edits: Edits) -> None:
 def _parameters(plan: Plan, edits: Edits) -> None:
     extents = [cst.Param(cst.Name(name)) for name in plan.consts]
     for position, param in enumerate(plan.params):
-        goes = param.name.value in plan.declared or param.name.value in plan.given
+        goes = param.name.value in plan.declared
         new: list[cst.Param] = [] if goes else [param]
         if position == 0 and extents:
             edits.replace_many(param, [*extents, *new])
@@ -93,16 +92,8 @@ def _prim_func(plan: Plan) -> cst.FunctionDef:
         for param, item in zip(made.params.params, params, strict=True)
     ]
     body: list[Line] = [*plan.inner, *plan.launches]
-    if plan.given:
-        named = {param: cst.Name(function) for param, function in plan.given.items()}
-        body = [_line(substituted(line, named)) for line in body]
     body[0] = without_blank_above(body[0])
     return made.with_changes(params=made.params.with_changes(params=annotated), body=made.body.with_changes(body=body))
-
-
-def _line(node: cst.CSTNode) -> Line:
-    assert isinstance(node, Line)
-    return node
 
 
 def without_blank_above(line: Line) -> Line:

@@ -12,7 +12,6 @@ from tl2npu.kernel.environment import Env
 from tl2npu.kernel.model import Let
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.assignments import bound
-from tl2npu.source.index import Index
 from tl2npu.source.tree import HOLDS_LINES, children, names_in, nodes_of, remembered
 
 
@@ -146,38 +145,3 @@ def _read_in_target(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
 def _binds(node: cst.FunctionDef, name: str) -> bool:
     binds = any(name in assigned_names(statement) for statement in node.body.body)
     return binds and not nodes_of(node, cst.Global, cst.Nonlocal)
-
-
-def bound_inside(node: cst.CSTNode) -> set[str]:
-    """The names that a function, a lambda or a comprehension binds for itself."""
-    if isinstance(node, cst.FunctionDef):
-        params = node.params
-        listed = (*params.posonly_params, *params.params, *params.kwonly_params, params.star_arg, params.star_kwarg)
-        return {part.name.value for part in listed if isinstance(part, cst.Param)} | set(assigned_names(node.body))
-    if isinstance(node, cst.Lambda):
-        return {param.name.value for param in node.params.params}
-    if isinstance(node, cst.BaseComp):
-        return {name.value for part in nodes_of(node, cst.CompFor) for name in names_in(part.target)}
-    return set()
-
-
-def defined_function(index: Index, name: str, calls: Sequence[cst.Call]) -> bool:
-    """Whether the name is, at all of these calls, the function of the module that binds it last."""
-    binding = [place for place, line in enumerate(index.module.body) if name in assigned_names(line)]
-    if not binding or not _is_function(index.module.body[binding[-1]]):
-        return False
-    for call in calls:
-        top = [call, *index.ancestors(call)][-2]
-        place = next(n for n, line in enumerate(index.module.body) if line is top)
-        if place <= binding[-1] and not isinstance(top, cst.FunctionDef):
-            return False
-        around = list(index.ancestors(call))[:-1]
-        if any(name in names for names in map(bound_inside, around)):
-            return False
-    return True
-
-
-def _is_function(line: cst.CSTNode) -> bool:
-    """``def name(...)``, or ``name = lambda ...: ...``."""
-    small = line.body[0] if isinstance(line, cst.SimpleStatementLine) else None
-    return isinstance(line, cst.FunctionDef) or (isinstance(small, cst.Assign) and isinstance(small.value, cst.Lambda))

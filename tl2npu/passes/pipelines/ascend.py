@@ -25,13 +25,12 @@ from tl2npu.passes.ascend import (
 )
 from tl2npu.passes.ascend.mma import products as mma_products
 from tl2npu.passes.ascend.mma import slots as mma_slots
-from tl2npu.passes.gpu.element_copies import calls
 from tl2npu.passes.gpu.launch import persistent
 from tl2npu.passes.host import parameters, pass_configs, signature
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, unused
 from tl2npu.passes.pipelines.traits import Traits, uses, vid_name
-from tl2npu.passes.plain import arguments, compared_types
+from tl2npu.passes.plain import compared_types
 from tl2npu.passes.writing import tidy
 
 
@@ -52,9 +51,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
             row_loops.vectorise_beside_gather(job)
             imports.drop_alias(job, alias)
         launch.hide_vid(job, threads)
-    calls.columns_to_vectors(job)
     compared_types.convert(job)
-    arguments.make_legal(job)
     allocations.infer_allocations(job)
     persistent.limit(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
@@ -70,9 +67,7 @@ def fallback_form(job: Job, kind: Traits) -> None:
     without_sync(job, on_chip=False)
     if kind.exchanges:
         scratch.rename(job)
-    calls.columns_to_vectors(job)
     compared_types.convert(job)
-    arguments.make_legal(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
     parameters.drop_unread(job, read, before)

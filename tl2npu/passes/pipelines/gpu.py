@@ -10,14 +10,12 @@ import libcst as cst
 from tl2npu.kernel.factories.configs import ALL, SINGLE_CORE
 from tl2npu.passes.gpu import (
     atomics,
-    bfloat_scalars,
     converting_copies,
     elementwise,
     fills,
     floors,
     nan_notes,
     padded_rows,
-    ragged_copies,
     scalar_functions,
     single_stores,
     turned_operands,
@@ -42,17 +40,15 @@ from tl2npu.passes.gpu.memory import (
     scalar_tables,
     sliced_stores,
     tail_masks,
-    trimmed,
     unread,
 )
 from tl2npu.passes.gpu.reductions import rewrite as reductions
-from tl2npu.passes.gpu.reductions import small as small_integers
 from tl2npu.passes.host import jit, parameters, pass_configs
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, tiles, unused
 from tl2npu.passes.pipelines.plain import plainly
 from tl2npu.passes.pipelines.traits import is_mixed
-from tl2npu.passes.plain import arguments, compared_types
+from tl2npu.passes.plain import compared_types
 from tl2npu.passes.plain import wide_atomics as atomics_wide
 from tl2npu.passes.writing import tidy
 
@@ -72,7 +68,6 @@ def from_gpu(job: Job, threads: int, before: Counter[str]) -> None:
     nan_notes.tell(job)
     scalar_tables.to_global(job)
     local_memory.to_buffers(job)
-    trimmed.trim(job)
     atomics_wide.to_elements(job)
     sliced_stores.join(job)
     turned_operands.turn(job)
@@ -102,9 +97,7 @@ class _Rest:
         padded_rows.pad(job)
         element_copies_vectors.by_element(job)
         converting_copies.rewrite(job)
-        small_integers.to_floats(job)
         fills.rewrite(job)
-        ragged_copies.to_whole_tiles(job)
         reductions.rewrite(job)
         scalar_functions.to_tiles(job)
         single_stores.to_copies(job)
@@ -132,9 +125,7 @@ class _Rest:
         """Blocks that do several tasks, and what the compiler asks of single statements."""
         persistent.loop_over_tasks(job)
         floors.round_down(job)
-        bfloat_scalars.to_float32(job)
         compared_types.convert(job)
-        arguments.make_legal(job)
         gpu_allocations.drop_unused(job, self.before)
         gpu_allocations.finish(job)
         job.part("stages", self.in_stages)

@@ -113,8 +113,8 @@ def _without_vid(job: Job, kind: Traits) -> None:
 
 
 def npuir_current(job: Job) -> None:
-    """A kernel for AscendNPU IR in the current spelling; nothing is changed where it has it."""
-    current.bring_up_to_date(job)
+    """A kernel for AscendNPU IR stays as it is, if it is in the current spelling."""
+    current.refuse_older(job)
     refuse_unreadable(job)
 
 

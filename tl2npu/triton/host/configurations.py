@@ -148,6 +148,8 @@ class _Reader:
                 return [self.eval(node.elt, inner, scope) for inner in self.turns(node.generators, env, scope)]
             case ast.Subscript():
                 return self.eval(node.value, env, scope)[self.eval(node.slice, env, scope)]  # type: ignore[index]
+            case ast.Attribute() if ast.unparse(node) in scope.values:
+                return self.name(ast.unparse(node), {}, scope)
             case ast.Attribute():
                 of = self.eval(node.value, env, scope)
                 if isinstance(of, Configuration):

@@ -54,11 +54,12 @@ def tuning(
         name = ast.unparse(func)
         meaning = path(func)
         last = meaning.rpartition(".")[2]
-        if name in scope.functions:
+        tuner = last == "autotune" or (isinstance(node, ast.Call) and _is_tuner(node, scope))
+        if name in scope.functions and not tuner:
             raise Refused("TL543", node.lineno, f"the decorator `{name}` may change the kernel")
         if last == "jit" or (meaning in LAUNCH_CACHES and isinstance(node, ast.Call)):
             continue
-        if last == "autotune" and isinstance(node, ast.Call):
+        if tuner and isinstance(node, ast.Call):
             try:
                 _autotune(node, scope, found)
             except _Unseen as unseen:
@@ -73,6 +74,13 @@ def tuning(
         else:
             raise Refused("TL543", node.lineno, f"the decorator `{name}` may change the kernel")
     return found
+
+
+def _is_tuner(node: ast.Call, scope: Scope) -> bool:
+    """True for a decorator, whosever it is, that gets configurations of Triton and the arguments that decide on one."""
+    words = {word.arg: word.value for word in node.keywords}
+    configs, key = (words.get(name, (node.args + [None] * 2)[n]) for n, name in enumerate(("configs", "key")))
+    return isinstance(key, (ast.List, ast.Tuple)) and bool(configurations(configs, scope)[0])
 
 
 def _autotune(node: ast.Call, scope: Scope, found: Tuning) -> None:

@@ -213,6 +213,10 @@ def _scope(tree: ast.Module, values: Mapping[str, ast.expr], path: Path | None, 
         if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
             first.setdefault(stmt.targets[0].id, stmt.value)
 
+    for owner in (stmt for stmt in tree.body if isinstance(stmt, ast.ClassDef)):
+        for name, value in _set_once(ast.Module(owner.body, [])):
+            first.setdefault(f"{owner.name}.{name}", value)
+
     @cache
     def elsewhere(name: str) -> tuple[ast.FunctionDef | ast.expr, Scope] | None:
         found = symbols.defined(path, name) if path is not None and symbols is not None else None

@@ -17,6 +17,8 @@ LIMIT = 4
 """Conditions that one launch may depend on."""
 _TENSORS = frozenset({"contiguous", "view", "reshape", "to", "float", "half", "bfloat16", "flatten", "cuda", "squeeze"})
 """Methods that give a tensor of a tensor."""
+_LAYOUT = frozenset({"stride", "size", "dim", "numel", "is_contiguous"})
+"""Methods that say how a tensor lies in memory."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,13 @@ def normal(node: ast.expr) -> tuple[str, bool]:
 
 
 def stable(test: str, function: ast.FunctionDef | None) -> bool:
-    """True if a condition means the same everywhere in a function: it calls nothing, and no name in it changes; for
-    ``x is None``, it may change to another tensor where it is one."""
+    """True if a condition means the same everywhere in a function: it calls nothing but what asks for a layout, and no
+    name in it changes; for ``x is None``, it may change to another tensor where it is one."""
     tree = ast.parse(test, mode="eval").body
-    if function is None or any(isinstance(node, (ast.Call, ast.NamedExpr, ast.Lambda)) for node in ast.walk(tree)):
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    if not all(isinstance(func, ast.Attribute) and func.attr in _LAYOUT for func in calls):
+        return False
+    if function is None or any(isinstance(node, (ast.NamedExpr, ast.Lambda)) for node in ast.walk(tree)):
         return False
     params = {arg.arg for arg in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
     kept = {id(target) for node in ast.walk(function) for target in _kept(node, test)}

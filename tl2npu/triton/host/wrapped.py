@@ -151,14 +151,26 @@ def _wrapping(
 
 
 def plain_decorators(tree: ast.Module, aliases: Mapping[str, str]) -> None:
-    """``triton.jit`` itself in the place of other names for it. Changes the tree."""
+    """``triton.jit`` itself in the place of other names for it, and of ``eval`` what it reads. Changes the tree."""
     jit = ast.parse("triton.jit", mode="eval").body
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
+            node.decorator_list = [_evaluated(item) for item in node.decorator_list]
             node.decorator_list = [
                 item if _is_plain(item) or not is_jit(item, aliases) else ast.copy_location(deepcopy(jit), item)
                 for item in node.decorator_list
             ]
+
+
+def _evaluated(node: ast.expr) -> ast.expr:
+    """``@eval("triton.heuristics(...)")`` as the decorator itself."""
+    text = node.args[0] if isinstance(node, ast.Call) and ast.unparse(node.func) == "eval" and node.args else None
+    if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+        return node
+    found = ast.parse(text.value.strip(), mode="eval").body
+    for part in ast.walk(found):
+        ast.copy_location(part, node)
+    return found
 
 
 def _is_plain(node: ast.expr) -> bool:

@@ -124,13 +124,21 @@ class _Rows:
             conditions = list(conjuncts(mask.expr)) if mask is not None else []
             by_row = [c for c in conditions if not any(axis_of(name) is not None for name in names(c))]
             by_element = [c for c in conditions if c not in by_row]
-            placed = place(pointer, Tile(pointer.shape, _all(by_element)) if by_element else None)
+            state.in_rows = bool(self.axes) and pointer.param in state.spec.flat
+            try:
+                placed = place(pointer, Tile(pointer.shape, _all(by_element)) if by_element else None)
+            finally:
+                state.in_rows = False
             if placed.order != axes(state, self.pointer, self.below)[1]:
                 raise state.refuse("TL523", "elements of a row at a loaded place are not consecutive")
             rest = [*placed.rest, *placed.edge]
             by_place = known.keys() & {name for c in rest for name in names(c)}
             if by_place or any(True for c in conditions for _ in loads(c)):
                 raise state.refuse("TL523", "a mask depends on loaded places and on the element")
+            if len(placed.start) == 1 and len(placed.start[0].terms) > 3:
+                name = state.fresh("start")
+                self.named.append(Let(name, Index(placed.start[0]), state.origin))
+                placed = replace(placed, start=(var(name),))
             done = self.first(known, by_row, [*self.named, *body(placed)])
         for name in names_of_rows:
             del state.ranges.last[name]

@@ -76,6 +76,8 @@ class State:
     """Vectors of integers that were loaded, each by a name of its own, which no buffer has."""
     indices: dict[str, Expr] = field(default_factory=dict)
     """What integers in a buffer are in terms of ``places``, as long as they are that."""
+    in_rows: bool = False
+    """A row of memory is placed, behind the conditions on the row."""
     made: dict[str, Expr] = field(default_factory=dict)
     """What was written to each buffer first: an address, perhaps, that was not known to be one."""
     gathered: set[str] = field(default_factory=set)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from tl2npu.kernel.symbolic import Atom, Mod, Opaque, Sym, const, product, var
 from tl2npu.tile.expr import Const, Expr, axis_of, integers, substituted, with_integers
 from tl2npu.tile.ir import Region
-from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, shown, split
+from tl2npu.triton.read.addresses import along, axis_step, collapses, guesses, shown, split, step_of
 from tl2npu.triton.read.asked import ask_divides, equate
 from tl2npu.triton.read.masks import conjuncts, positive, separated
 from tl2npu.triton.read.ranges import WITHIN
@@ -399,7 +399,10 @@ class _Fit:
     def inside(self, place: int, index: Sym, extent: Sym, number: int | None) -> list[Expr]:
         """The conditions by which the index stays below the extent; refuses where it may leave the axis."""
         ranges, param = self.state.ranges, self.pointer.param
-        if not (index.names & ranges.unknown) and not ranges.at_least_zero(index):
+        first = index.substitute(dict.fromkeys(ranges.last, 0))
+        valid = self.state.in_rows and all(self.ends_row(c, number) for c in self.conditions)
+        valid = valid and not ranges.at_least_zero(-first - 1)  # the first row of the first block
+        if not valid and not (index.names & ranges.unknown) and not ranges.at_least_zero(index):
             for bound in ranges.bounds(-index):
                 self.pin(bound)
             text = f"the index `{shown(index)}` of `{param}` may be negative"
@@ -431,6 +434,11 @@ class _Fit:
         raise self.state.refuse(
             "TL521", f"the index `{shown(index)}` may leave an axis of `{param}` of {shown(extent)}"
         )
+
+    def ends_row(self, condition: Expr, number: int | None) -> bool:
+        """True for a condition that leaves out the last elements of a row, never the first, whose place Triton uses."""
+        more = positive(condition)
+        return more is not None and step_of(more, f"@{number}").constant == -1
 
     def keeps_natural(self, condition: Expr, index: Sym) -> bool:
         """Whether an index is not negative where a condition holds."""

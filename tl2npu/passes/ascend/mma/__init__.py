@@ -2,8 +2,7 @@
 
 The steps, in the order in which :mod:`tl2npu.passes.ascend.mma.products` takes them: tiles that are fetched an
 iteration ahead are fetched where they are used (``prefetch``), every ``mma`` is traced to the tiles in L1 that its
-operands were copied from (``staging``), products whose stages overlap in straight-line code are put one after the other
-(``overlap``), the loop over slices of K goes (``slices``), the depth of the tiles in L1 is chosen so that the product
-fits L0 (``depth``), buffers lose the axis of their slots (``slots``), a memory that holds several results in turn
-becomes several buffers (``accumulators``).
+operands were copied from (``staging``), the loop over slices of K goes (``slices``), the depth of the tiles in L1 is
+chosen so that the product fits L0 (``depth``), buffers lose the axis of their slots (``slots``), a memory that holds
+several results in turn becomes several buffers (``accumulators``).
 """

@@ -12,7 +12,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.flow import Flow, writes_of
 from tl2npu.kernel.model import CUBE_MEMORY, Alloc, Buffer, Copy, Kernel, Memory, Op, Operand, Stmt, children, walk
-from tl2npu.passes.ascend.mma import depth, overlap, prefetch, slots, staging
+from tl2npu.passes.ascend.mma import depth, prefetch, slots, staging
 from tl2npu.passes.ascend.mma import slices as cuts
 from tl2npu.passes.ascend.mma.numbers import Numbers
 from tl2npu.passes.ascend.mma.slices import Slices
@@ -79,12 +79,7 @@ def to_gemm(job: Job, separate: bool = True) -> None:
         macros.inline(job)
     prefetch.load_in_place(job)
     numbers = Numbers(job)
-    try:
-        found = _cut(job, numbers)
-    except Blocked as blocked:
-        if blocked.code != "TL321" or not overlap.one_after_the_other(job):
-            raise
-        found = _cut(job, numbers)
+    found = _cut(job, numbers)
     choice = depth.choose(job, found, numbers)
     if choice.changed:
         found = _cut(job, numbers)

@@ -66,23 +66,6 @@ def plain_copies(job: Job) -> None:
     job.apply(edits)
 
 
-def columns_to_vectors(job: Job) -> None:
-    """Columns of tensors to and from vectors in UB, in a kernel for Ascend: a copy would take them for rows."""
-    edits = Edits(job.file.index)
-    tiles = Tiles(job, Names(job))
-    for stmt in job.kernel.walk():
-        if not isinstance(stmt, Copy) or stmt.node not in job.file.index:
-            continue
-        tile = stmt.dst if stmt.src.buffer.memory is Memory.GM else stmt.src
-        column = sliced_column(job, stmt)
-        if column is None or tile.buffer.memory is not Memory.UB or not tile.is_whole or stmt.options:
-            continue
-        if all(size == const(1) for size in tile.buffer.shape[:-1]):
-            _column(job, stmt, column, edits, tiles)
-    tiles.commit(edits)
-    job.apply(edits)
-
-
 def match_types(job: Job) -> None:
     """Stores of vector tiles that convert; a product is converted on its way out of L0C."""
     edits = Edits(job.file.index)

@@ -1,7 +1,7 @@
 """TL163: tiles of integers that float32 has exactly, whatever the sizes: numbers, and indices of the tile itself.
 
-The NPU reduces floats only. A tile that nothing but such reductions reads is one of floats from the start.
-An index of a tile in UB is smaller than UB has bytes (192 KB, or 256 KB), and float32 has every integer up to 2^24.
+The NPU reduces floats only. An index of a tile in UB is smaller than UB has bytes (192 KB, or 256 KB), and float32 has
+every integer up to 2^24.
 """
 
 from __future__ import annotations
@@ -9,41 +9,13 @@ from __future__ import annotations
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import reads, writes
-from tl2npu.kernel.model import Alloc, Buffer, Memory, Op, Scalar, Stmt, Store
+from tl2npu.kernel.access import writes
+from tl2npu.kernel.model import Buffer, Memory, Op, Scalar, Stmt, Store
 from tl2npu.passes.job import Job
-from tl2npu.source.edits import Edits
-from tl2npu.source.tree import argument
 
 _EXACT = 1 << 24
 _CHOICES = ("if_then_else", "Select")
 _LIMITS = ("max", "min")
-_REDUCTIONS = ("reduce_max", "reduce_min")
-
-
-def to_floats(job: Job) -> None:
-    """Allocate tiles as float32 of which only the greatest or the smallest integers are wanted."""
-    edits = Edits(job.file.index)
-    for stmt in job.kernel.walk():
-        if not isinstance(stmt, Alloc) or not isinstance(stmt.buffer.node, cst.Call) or stmt.buffer.dtype != "int32":
-            continue
-        node = argument(stmt.buffer.node, "dtype", 1)
-        if node is not None and _serves(job, stmt.buffer):
-            edits.replace(node, cst.SimpleString('"float32"'))
-            job.change(
-                "TL163", stmt.node, f"`{stmt.buffer.name}` holds small integers as float32: the NPU reduces floats"
-            )
-    job.apply(edits)
-
-
-def _serves(job: Job, buffer: Buffer) -> bool:
-    readers = [stmt for stmt in job.kernel.walk() if any(operand.buffer is buffer for operand in reads(stmt))]
-    reductions = [stmt for stmt in readers if isinstance(stmt, Op) and stmt.op.name in _REDUCTIONS]
-    others = [stmt for stmt in readers if stmt not in reductions]
-    own = all(isinstance(stmt, Store) and stmt.target.buffer is buffer for stmt in others)
-    return bool(reductions) and own and is_small(job, buffer)
-
-
 def is_small(job: Job, buffer: Buffer, met: tuple[Buffer, ...] = ()) -> bool:
     """True if every value that is put into a tile of integers certainly is such a number."""
     if buffer in met:

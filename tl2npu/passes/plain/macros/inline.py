@@ -36,9 +36,10 @@ def inline(job: Job) -> None:
     def step() -> bool:
         found = inline_sites(job)
         called.extend(found)
-        return bool(found) or given.name_functions(job)
+        return bool(found)
 
     until_settled(job, step)
+    given.refuse_functions(job)
     if called:
         drop_leftovers(job, called, "TL117")
 
