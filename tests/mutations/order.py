@@ -157,6 +157,9 @@ class Trace:
     def end(self, runner: Any, left: Any) -> None:
         self._judge(left)
 
+    def finish(self) -> None:
+        """The call is over; each launch is judged by itself."""
+
     def deadlock(self, waiting: Any) -> None:
         self.flags.add("deadlock")
 

@@ -75,6 +75,29 @@ f(torch.randn(23, 32))
 """
 """Rows go where a condition on their place says, all but the last three."""
 
+OFFSETS = f"""{HEAD}@triton.jit
+def k(x_ptr, end_ptr, y_ptr, C: tl.constexpr, B: tl.constexpr):
+    g = tl.program_id(0)
+    start = tl.load(end_ptr + g - 1, mask=g > 0, other=0)
+    end = tl.load(end_ptr + g)
+    c = tl.arange(0, C)
+    total = tl.zeros((C,), dtype=tl.float32)
+    for first in range(start, end, B):
+        at = first + tl.arange(0, B)
+        total += tl.sum(tl.load(x_ptr + at[:, None] * C + c[None, :], mask=(at < end)[:, None], other=0.0), axis=0)
+    tl.store(y_ptr + g * C + c, total)
+
+
+def f(x, ends):
+    y = torch.zeros(ends.shape[0], x.shape[1])
+    k[(ends.shape[0],)](x, ends, y, C=x.shape[1], B=8)
+    return y
+
+
+f(torch.randn(21, 32), torch.tensor([5, 5, 16, 21], dtype=torch.int32))
+"""
+"""Groups that end at loaded places; the first one starts at 0, in front of which nothing is loaded."""
+
 TEXTS = {"ragged": RAGGED, "rows that end": ENDS, "rows by a condition": PLACED}
 
 
@@ -90,12 +113,17 @@ def test_the_text_of_rows_that_end() -> None:
 
 
 @pytest.mark.skipif(find_spec("triton") is None or find_spec("torch") is None, reason="needs triton and torch")
-@pytest.mark.parametrize("name", TEXTS)
-def test_it_computes_the_same(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", [*TEXTS.values(), OFFSETS])
+def test_it_computes_the_same(text: str, tmp_path: Path) -> None:
     file = tmp_path / "k.py"
-    file.write_text(TEXTS[name], encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
     result = verify_files(file, None, Settings(), Options())
     assert [kernel.status for kernel in result.kernels] == ["verified"]
+
+
+def test_an_integer_in_front_of_the_tensor_is_not_loaded() -> None:
+    assert refusals(OFFSETS) == []
+    assert "end_ptr[g * T.min(1, T.max(0, g)) - T.min(1, T.max(0, g))]" in to_tilelang(OFFSETS).text
 
 
 HOLES = ENDS.replace("x + 1.0, mask=at < n", "x + 1.0, mask=(at < n) & (at % 3 == 0)")

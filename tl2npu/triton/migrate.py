@@ -128,6 +128,7 @@ class _Translation:
         }
         self.reader = AscendReader if any(map(is_ascend, file.source.aliases.values())) else Reader
         self.splices: list[Splice] = []
+        self.flat: dict[tuple[int, int, str], frozenset[str]] = {}
         self.arms: dict[int, str] = {}
         self.comments = comments_of(text)
         names = {item.id for item in ast.walk(file.tree) if isinstance(item, ast.Name)}
@@ -241,7 +242,7 @@ class _Translation:
 
     def in_memory(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Launched:
         """One launch; tensors that are accessed as no shape of them fits are taken as they lie in memory."""
-        flat: frozenset[str] = frozenset()
+        flat = self.flat.get(site.place, frozenset())  # in another case of the same launch
         first: Refused | None = None
         while True:
             binding = bind(site, node, self.file.source, tuned, flat)
@@ -250,7 +251,7 @@ class _Translation:
             except Refused as refused:
                 first = first or refused
                 if refused.tensor and refused.tensor not in flat:
-                    flat |= {refused.tensor}
+                    flat = self.flat[site.place] = flat | {refused.tensor}
                 elif binding.tests:
                     raise Undecided(first.code, first.line, first.message, binding.tests[0]) from None
                 else:

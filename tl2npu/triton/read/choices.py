@@ -53,9 +53,9 @@ def integer(expr: Expr, element: Callable[[Load], Sym | None] = lambda load: Non
         case Const(value=bool() | int()):
             return const(int(expr.value))
         case Call(op="cast", args=(inner,), dtype="int32" | "int64"):
-            return _integer(inner) if inner.dtype != "bool" else _indicator(inner)
+            return _integer(inner) if inner.dtype != "bool" else indicator(inner)
         case Call(op="select", args=(test, one, other)) if expr.dtype in ("int32", "int64"):
-            chosen = _indicator(test), _integer(one), _integer(other)
+            chosen = indicator(test), _integer(one), _integer(other)
             holds, yes, no = chosen
             return None if holds is None or yes is None or no is None else no + (yes - no) * holds
         case Call(op="add" | "sub" | "mul" | "min" | "max", args=(left, right)) if expr.dtype in ("int32", "int64"):
@@ -67,7 +67,7 @@ def integer(expr: Expr, element: Callable[[Load], Sym | None] = lambda load: Non
     return None
 
 
-def _indicator(test: Expr) -> Sym | None:
+def indicator(test: Expr) -> Sym | None:
     """1 where a condition on integers holds, 0 where it does not."""
     more = positive(test)
     if more is not None:
@@ -80,7 +80,7 @@ def _indicator(test: Expr) -> Sym | None:
             return None
         apart = smallest(const(1), largest(one - other, other - one))
         return apart if test.op == "ne" else const(1) - apart
-    parts = [_indicator(arg) for arg in test.args] if isinstance(test, Call) and test.op in ("and", "or", "not") else []
+    parts = [indicator(arg) for arg in test.args] if isinstance(test, Call) and test.op in ("and", "or", "not") else []
     known = [part for part in parts if part is not None]
     if not parts or len(known) < len(parts) or not isinstance(test, Call):
         return None

@@ -14,6 +14,7 @@ from tl2npu.tile.ir import AtomicAdd, For, If, Let, Map, Move, Region, Stmt
 from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read import gathers
 from tl2npu.triton.read.build import broadcast, cast, is_float, operation, truth_as_byte, truth_of_byte
+from tl2npu.triton.read.choices import indicator
 from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import Places, State
@@ -54,14 +55,16 @@ def load(
         placed = place(state, pointer, mask, reads=True)
     except Below as below:
         return _gathered(state, node, pointer, mask, other, into, below)
+    except Refused:
+        if (single := _integer_where(state, pointer, mask, other)) is not None:
+            return single
+        raise
     masked = bool(placed.rest) or not all(inside_always(state, condition) for condition in placed.edge)
     if not placed.order and not dtype.startswith(("float", "bfloat")):
-        if masked:
+        loaded = _integer_where(state, pointer, mask, other) if masked else _integer(state, pointer, placed)
+        if loaded is None:
             raise state.refuse("TL522", "a masked load of a single integer")
-        name = state.fresh(state.hint)
-        state.emit(Let(name, Load(pointer.param, placed.start, dtype), state.origin))
-        state.ranges.unknown.add(name)
-        single = broadcast(Tile((), Index(var(name))), pointer.shape)
+        single = broadcast(Tile((), Index(loaded)), pointer.shape) if isinstance(loaded, Sym) else loaded
         return operation("ne", [single, 0], state.line) if truth else single
     shape = tuple(pointer.shape[number] for number in placed.order)
     buffer = into if into is not None else state.target(node, "in", shape, dtype)
@@ -92,6 +95,37 @@ def load(
     for condition in rest if zero and filled else (*rest, *placed.edge):
         value = operation("select", [Tile(pointer.shape, condition), value, cast(beyond, dtype)], state.line)
     return truth_of_byte(value) if truth else value
+
+
+def _integer(state: State, pointer: Pointer, placed: Placed) -> Sym:
+    """A loaded integer, by the name that it gets."""
+    name = state.fresh(state.hint)
+    state.emit(Let(name, Load(pointer.param, placed.start, state.spec.tensors[pointer.param].held), state.origin))
+    state.ranges.unknown.add(name)
+    return var(name)
+
+
+def _integer_where(state: State, pointer: Pointer, mask: Tile | None, other: object) -> Tile | None:
+    """One integer under a mask: the first of the tensor is loaded where the mask does not hold, and is of no use."""
+    dtype = state.spec.tensors[pointer.param].dtype
+    units = {f"@{number}": 0 for number in range(len(pointer.shape))}
+    holds = indicator(substituted(mask.expr, units)) if mask is not None else None
+    single = all(extent.constant == 1 for extent in pointer.shape)
+    if holds is None or not single or not isinstance(other, (int, type(None))):
+        return None
+    if pointer.param in state.spec.assumed and dtype == "float32" and other is not None:
+        state.spec.tensors[pointer.param] = replace(state.spec.tensors[pointer.param], dtype="int32")
+        raise Again
+    if dtype not in ("int32", "int64"):
+        return None
+    state.in_rows = True  # a place that the mask lets through is one of the tensor
+    try:
+        offset = pointer.offset.substitute(units) * holds
+        found = _integer(state, pointer, place(state, Pointer(pointer.param, offset, ()), None, reads=True))
+    finally:
+        state.in_rows = False
+    empty = const(int(other or 0))
+    return broadcast(Tile((), Index(empty + (found - empty) * holds)), pointer.shape)
 
 
 def _gathered(

@@ -173,7 +173,7 @@ class Ranges:
         if isinstance(atom, (Div, Mod)):
             return True if isinstance(atom, Mod) else self._natural(atom.num)
         if atom.head in ("cdiv", "min", "max"):
-            return all(self._natural(arg) for arg in atom.args)
+            return (any if atom.head == "max" else all)(self._natural(arg) for arg in atom.args)
         return False
 
     def _natural(self, value: Sym) -> bool:
