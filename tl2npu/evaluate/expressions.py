@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import libcst as cst
@@ -263,12 +264,16 @@ def _part(indices: Sequence[cst.BaseSlice]) -> Callable[[Expressions, Tile], Reg
     """The part of a tile that indices and slices stand for; where slices lack, an index may be where a part begins."""
     has_slice = any(isinstance(index, cst.Slice) for index in indices)
     readers = [_ends(index) if isinstance(index, cst.Slice) else _place(index) for index in indices]
+    steps = {place: i.step for place, i in enumerate(indices) if isinstance(i, cst.Slice) and i.step is not None}
 
     def function(machine: Expressions, tile: Tile) -> Region:
         shape = tile.data.shape
         if len(readers) > len(shape):
             raise Fault(f"`{tile.name}` has more indices than axes")
         found = [reader(machine, tile, axis) for axis, reader in enumerate(readers)]
+        for place, step in steps.items():
+            start, extent = found[place]
+            tile, found[place] = _stepped(tile, place, start, extent, machine.whole(step))
         starts = [start for start, _ in found]
         if not has_slice:
             return Region(tile, starts, None)
@@ -276,6 +281,17 @@ def _part(indices: Sequence[cst.BaseSlice]) -> Callable[[Expressions, Tile], Reg
         return Region(tile, starts + [0] * len(rest), [extent for _, extent in found] + list(rest))
 
     return function
+
+
+def _stepped(tile: Tile, axis: int, start: int, extent: int, step: int) -> tuple[Tile, tuple[int, int]]:
+    """A tile whose axis has only what a slice with a step takes, in the same memory, and all of that axis."""
+    if step == 1:
+        return tile, (start, extent)
+    if step < 1 or tile.in_global or tile.local or tile.bits is not None or (tile.halved and axis == 0):
+        raise NotChecked(f"a part of `{tile.name}` with a step")
+    every = (slice(None),) * axis
+    view = replace(tile, data=tile.data[(*every, slice(start, start + extent, step))])
+    return view, (0, view.shape[axis])
 
 
 def _place(index: cst.BaseSlice) -> Callable[[Expressions, Tile, int], tuple[Any, int]]:
@@ -296,8 +312,6 @@ def _ends(index: cst.Slice) -> Callable[[Expressions, Tile, int], tuple[int, int
     """A slice as where it begins, and its extent."""
 
     def function(machine: Expressions, tile: Tile, axis: int) -> tuple[int, int]:
-        if index.step is not None and machine.whole(index.step) != 1:
-            raise NotChecked(f"a part of `{tile.name}` with a step")
         size = tile.data.shape[axis]
         low = machine.whole(index.lower) if index.lower is not None else 0
         extent = (machine.whole(index.upper) if index.upper is not None else size) - low

@@ -15,7 +15,9 @@ from tl2npu.passes.plain import (
     negative_indices,
     reused_memory,
     schedulers,
+    short_tiles,
     staged_tiles,
+    stepped_slices,
     symbolic_sizes,
 )
 from tl2npu.passes.plain.branches import conditions, one_tile, repeated, same_store
@@ -49,7 +51,9 @@ def plainly(job: Job, nests: bool = True) -> None:
     reused_memory.to_tiles(job)
     assigned_once.name_values(job)
     staged_tiles.to_single(job)
+    stepped_slices.to_loops(job)
     column_parts.take_apart(job)
+    short_tiles.lengthen(job)
     known_branches.fold(job)
     conditions.to_python(job)
     one_tile.join(job)

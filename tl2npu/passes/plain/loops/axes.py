@@ -42,9 +42,15 @@ def nest(job: Job, axes: Axes, body: cst.BaseSuite) -> cst.For:
     """Serial loops over the outer axes, a parallel one over the last two."""
     inner = axes[-MOST_AXES:]
     result = _for(job, [name for name, _ in inner], f"T.Parallel({', '.join(size for _, size in inner)})", body)
-    for name, size in reversed(axes[:-MOST_AXES]):
-        result = _for(job, [name], f"T.serial({size})", cst.IndentedBlock([result]))
-    return result
+    outer = axes[:-MOST_AXES]
+    return in_order(job, outer, cst.IndentedBlock([result])) if outer else result
+
+
+def in_order(job: Job, axes: Axes, body: cst.BaseSuite) -> cst.For:
+    """Serial loops."""
+    *outer, (name, size) = axes
+    result = _for(job, [name], f"T.serial({size})", body)
+    return in_order(job, outer, cst.IndentedBlock([result])) if outer else result
 
 
 def _for(job: Job, names: Sequence[str], call: str, body: cst.BaseSuite) -> cst.For:

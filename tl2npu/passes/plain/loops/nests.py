@@ -14,7 +14,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.model import Alloc, Branch, Buffer, Let, Loop, Memory, Stmt, Store, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.assignments import needed
-from tl2npu.passes.plain.loops.axes import INDEPENDENT, MOST_AXES, Line, axes_of, nest, node_of
+from tl2npu.passes.plain.loops.axes import INDEPENDENT, MOST_AXES, Line, axes_of, in_order, nest, node_of
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import bound_names, closed, substituted
@@ -60,9 +60,29 @@ def _nested(loop: Loop) -> bool:
 
 def _rewritten(job: Job, loop: Loop) -> list[Line]:
     """The loops that do the same."""
-    if _nested(loop):
+    if not _nested(loop):
+        return [nest(job, axes_of(loop), node_of(loop).body)]
+    try:
         return Distribution(job, loop).lines()
-    return [nest(job, axes_of(loop), node_of(loop).body)]
+    except Blocked:
+        if not _is_scalar(loop):
+            raise
+        return [_one_by_one(job, loop)]
+
+
+def _is_scalar(loop: Loop) -> bool:
+    """A body of elements, values, conditions and loops that run in order."""
+    return all(
+        isinstance(stmt, (Store, Let, Branch)) or (isinstance(stmt, Loop) and stmt.kind not in INDEPENDENT)
+        for stmt in walk(loop.body)
+    )
+
+
+def _one_by_one(job: Job, loop: Loop) -> cst.For:
+    """The iterations of a parallel loop, which do not depend on each other, one after the other."""
+    text = "the iterations run one after the other, element by element: what each does depends on its own data"
+    job.note("TL146", loop.node, text)
+    return in_order(job, axes_of(loop), node_of(loop).body)
 
 
 # TL121: a parallel loop with loops in it, as serial loops with a parallel loop for each run of statements.
