@@ -139,8 +139,8 @@ def test_a_broken_cell_is_named(place: Path) -> None:
     (place / "a.ipynb").write_text(notebook(cell(BEFORE), cell("x = 1\nif:\n")), encoding="utf-8")
     result = tl2npu("migrate", "a.ipynb")
     assert result.exit_code == 2
-    assert "a.ipynb: error: cell 2 line 2: " in result.output
-    assert "a.ipynb:cell 2:2:1 error TL901 " in result.output
+    (told,) = [line for line in result.output.splitlines() if line.startswith("a.ipynb")]
+    assert told.startswith("a.ipynb:cell 2:2:1 error TL901 ")
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_notebook_that_fails_is_not_verified(place: Path, cells: list[str]) ->
     (place / "a.ipynb").write_text(executed(*cells), encoding="utf-8")
     result = tl2npu("verify", "a.ipynb")
     assert result.exit_code == (2 if cells == ["1 +"] else 1)
-    assert "a.ipynb:cell 5, line 1" in result.output or "cell 4:4:1 warning TL906" in result.output
+    assert "a.ipynb:cell 5, line 1" in result.output or "exit code 1: ValueError" in result.output
 
 
 def test_cells_are_executed_in_order(place: Path) -> None:

@@ -45,9 +45,9 @@ def test_only_what_was_written_has_errors() -> None:
     four = [kernel(name, 5, name) for name in kinds]
     told = [found("TL801", 6, name) for name in kinds]
     assert errors(four, *told, found("TL734", 1, None)) == [("TL734", "TL801"), ("TL734", "TL801"), (), ()]
-    marked = replace(kernel("f", 5, "partial"), target="none")
-    assert errors([marked], found("TL184", 6, "f")) == [()]
-    assert exit_code(FileResult("k.py", kernels=(marked,)), "migrate", False) == 1
+    refused = kernel("f", 5, "refused")
+    assert errors([refused], found("TL184", 6, "f")) == [()]
+    assert exit_code(FileResult("k.py", kernels=(refused,)), "migrate", False) == 1
 
 
 def test_a_kernel_in_developer_mode_has_errors_too() -> None:

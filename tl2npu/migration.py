@@ -441,6 +441,8 @@ def _best_of(
             level: Severity = "info" if nothing_lost else "warning"
             help_ = "wrote `threads=1`: one vector core does the work" if kind.is_rewritten else attempt.blocked.help
             job.notes.append(replace(attempt.blocked, severity=level, help=help_))
+            if level == "warning":
+                job.notes += [replace(found, severity=level) for found in attempt.more]
     choose.offer_one_thread(start, kind, suppressions, job, reached)
     if reached.subject is not None:
         speed.tell_slowdown(start, job, reached.subject)

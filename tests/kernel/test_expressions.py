@@ -154,3 +154,12 @@ def test_loop_variables_of_the_same_spelling_are_different() -> None:
 
 def test_attributes_of_one_name_are_one_variable() -> None:
     assert evaluated("cfg . rows") == var("cfg.rows")
+
+
+def test_lists_in_a_row_are_one_shape() -> None:
+    kernel = read(
+        "T.copy(X[0, 0, 0], Y)",
+        factory="outer = [M, N]\ntile = (2,) + (N,)",
+        params='X: T.Tensor(outer + [bm], "float32"), Y: T.Tensor(tile, "float32")',
+    )
+    assert [[str(size) for size in kernel.buffers[name].shape] for name in "XY"] == [["M", "N", "bm"], ["2", "N"]]

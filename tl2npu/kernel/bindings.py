@@ -144,7 +144,8 @@ def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator
     static = evaluator.static(node, env)
     if static is not None:
         return Static(static)
-    if type(node) is cst.Tuple or type(node) is cst.List:
+    added = type(node) is cst.BinaryOperation and type(node.operator) is cst.Add
+    if type(node) is cst.Tuple or type(node) is cst.List or (added and len(evaluator.sequence(node, env)) > 1):
         return Closure(node, env)
     if type(node) is cst.Lambda:
         return Helper(_function_of(node), env)

@@ -104,7 +104,7 @@ class Evaluator:
         return found if isinstance(found, float) else self.sym(node, env).constant
 
     def sequence(self, node: cst.BaseExpression, env: Env) -> tuple[tuple[cst.BaseExpression, Env], ...]:
-        """The items of a tuple or list, also behind a name or a star; any other expression is its own only item.
+        """The items of a tuple or list, or of two in a row, also behind a name or a star; else the expression itself.
 
         A star before what is no tuple or list that is written out stays, with an unknown number of items.
         """
@@ -114,6 +114,10 @@ class Evaluator:
                 return self.sequence(value.node, value.env)
         elif type(node) is cst.Tuple or type(node) is cst.List:
             return tuple(found for item in node.elements for found in self._items(item, env))
+        elif type(node) is cst.BinaryOperation and type(node.operator) is cst.Add:
+            sides = [(side, self.sequence(side, env)) for side in (node.left, node.right)]
+            if all([item for item, _ in found] != [side] for side, found in sides):
+                return (*sides[0][1], *sides[1][1])
         return ((node, env),)
 
     def _items(self, item: cst.BaseElement, env: Env) -> tuple[tuple[cst.BaseExpression, Env], ...]:

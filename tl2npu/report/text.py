@@ -88,6 +88,7 @@ class TextReport:
     def entry(self, entry: Entry, report: Report) -> list[str]:
         """The lines of one file."""
         lines: list[str] = []
+        margin = "" if entry.error is not None else _margin(report)  # there is no kernel above
         if entry.error is not None and not any(item.diagnostic.code == "TL901" for item in entry.findings):
             lines += self._error(entry)
         for kernel in (*entry.kernels, None):
@@ -96,12 +97,12 @@ class TextReport:
             found = [one for one in entry.findings_of(kernel) if self.explain or one.diagnostic.code not in SPEED]
             above: Finding | None = None
             for first, others in same_cause(found) if not self.explain else ((one, []) for one in found):
-                lines += self._finding(entry, first, _margin(report), above)
+                lines += self._finding(entry, first, margin, above)
                 above = first
                 if others:
                     numbers = ", ".join(str(one.diagnostic.line) for one in others)
                     text = f"and {counted(len(others), 'more line')}: {numbers}"
-                    lines += self._wrapped(text, _margin(report) + _INDENT, {})
+                    lines += self._wrapped(text, margin + _INDENT, {})
             if self.explain:
                 told = () if kernel is None or report.run.task == "check" else answers(entry, kernel)
                 lines += [line for pair in told for line in self._wrapped(": ".join(pair), _INDENT, {})]

@@ -49,7 +49,8 @@ class Case:
 class Attempt:
     """One form, tried: the file with it, or why it cannot be (``built`` False: it has no text at all).
 
-    ``by``: the check that objects. ``warnings``: how many findings of each check are left that are no errors.
+    ``by``: the check that objects; ``more``: what else does. ``warnings``: how many findings of each check are left
+    that are no errors.
     ``subject``: what was checked.
     """
 
@@ -60,6 +61,7 @@ class Attempt:
     built: bool = True
     subject: Subject | None = None
     warnings: Counter[Check] = field(default_factory=Counter)
+    more: tuple[Diagnostic, ...] = ()
 
     @property
     def reached(self) -> bool:
@@ -141,19 +143,25 @@ def judged(case: Case, form: str, job: Job) -> Attempt:
     subject = subject_of(job)
     repairs: list[tuple[cst.CSTNode, str | None]] = []
     warnings: Counter[Check] = Counter()
+    errors: list[tuple[Diagnostic, Check | None]] = []
     for finding in (*check_kernel(subject), *evenness(job, subject)):
         found = job.finding(finding.code, finding.node, finding.message, finding.severity)
         if case.suppressions.covers(found.line, found.code):
             continue
         found, stays = _weighed(case, job, finding, found)
         if found.severity == "error":
-            return Attempt(form, job, replace(found, help=finding.help or found.help), finding.by, subject=subject)
-        if found.severity == "warning" and finding.repair and start.options.unsafe:
+            errors.append((replace(found, help=finding.help or found.help), finding.by))
+        elif errors:
+            continue
+        elif found.severity == "warning" and finding.repair and start.options.unsafe:
             repairs += finding.repair
         elif found.severity == "warning":
             job.notes.append(replace(found, severity=stays, help=finding.advice(found.help)))
             if finding.by is not None:
                 warnings[finding.by] += 1
+    if errors:
+        (first, by), *others = errors
+        return Attempt(form, job, first, by, subject=subject, more=tuple(found for found, _ in others))
     if repairs:
         repair(job, repairs)
         subject = subject_of(job)

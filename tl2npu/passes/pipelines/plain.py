@@ -15,6 +15,7 @@ from tl2npu.passes.plain import (
     negative_indices,
     reused_memory,
     schedulers,
+    short_tiles,
     staged_tiles,
     stepped_slices,
     symbolic_sizes,
@@ -52,6 +53,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     staged_tiles.to_single(job)
     stepped_slices.to_loops(job)
     column_parts.take_apart(job)
+    short_tiles.lengthen(job)
     known_branches.fold(job)
     conditions.to_python(job)
     one_tile.join(job)

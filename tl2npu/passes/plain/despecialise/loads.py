@@ -39,7 +39,8 @@ def as_tiles(job: Job) -> None:
     _as_stores(job)
     lane = _over_lanes(job)
     edits = Edits(job.file.index)
-    for loop in [stmt for stmt in job.kernel.walk() if isinstance(stmt, Loop) and stmt.ranges[0].name == lane]:
+    loops = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Loop)]
+    for loop in [loop for loop in loops if loop.ranges and loop.ranges[0].name == lane]:
         texts = [_filled(job, lane, store, ranges) for store, ranges in _stores([loop], ())]
         edits.replace_many(loop.node, parse(job, "\n".join(texts), loop.node))
         job.change("TL198", loop.node, "threads that fill a tile together: a loop over the tile")
