@@ -2,7 +2,8 @@
 
 They went up for what readers want: a launch that asks for the parity of its rows (TL138) is one more edit (one part in
 fifty), black breaks statements that nobody wants on one line in any file, and a number of stages has a name of its own.
-A form that is written again from where its ways part is one of the other ways, no build.
+A form that is written again from where its ways part is one of the other ways, no build. Where fixtures went, every
+third one is another one: the code before counts the same on these.
 
 ``python benchmarks/repeats.py PATH`` counts the same for any folder.
 """
@@ -18,8 +19,8 @@ from benchmarks.repeats import KINDS, Work, work_of
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CEILINGS = {  # the mean over every third fixture of a group, for each kernel
     "gpu": (1, 0.1, 1.1, 10.8, 9.4, 39.9, 95.5, 0.7),
-    "workspace vid expert mma cube": (1.4, 0, 1.2, 6.3, 4.9, 8.3, 27.7, 1.3),
-    "npuir": (0.8, 0.2, 1.2, 8.3, 6.5, 27.6, 61, 1.1),
+    "workspace vid expert mma cube": (1.3, 0, 1.2, 6.3, 5, 8.1, 26.4, 1.2),
+    "npuir": (0.7, 0.2, 1.2, 8.7, 6.2, 28, 62.2, 1.2),
 }
 """By group, in the order of :data:`KINDS`, of a process that has migrated nothing else: others parse fewer snippets."""
 
@@ -30,7 +31,7 @@ def test_a_kernel_is_not_worked_on_more_often(groups: str) -> None:
     found = sorted(path for group in groups.split() for path in FIXTURES.glob(f"{group}/*/before.py"))
     for path in found[::3]:
         total.add(work_of(path.read_text(encoding="utf-8"), path))
-    assert total.kernels > 10
+    assert total.kernels >= 10
     counts = {kind: total.each(kind) for kind in KINDS}
     above = {kind: counts[kind] for kind, most in zip(KINDS, CEILINGS[groups], strict=True) if counts[kind] > most}
     assert not above, f"more than the ceilings {dict(zip(KINDS, CEILINGS[groups], strict=True))}"

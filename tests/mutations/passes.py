@@ -23,19 +23,20 @@ from types import CodeType, FrameType, FunctionType
 
 import tl2npu
 from tests.fixture_case import Case, load_all
-from tests.generated.judge import OK, _executed, expected_of, inputs_of
+from tests.generated.judge import INVALID, OK, _executed, expected_of, inputs_of
 from tests.generated.styles import STYLES
 from tests.generated.values import Discard
 from tests.test_fixtures import run_both
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
+from tl2npu.verify.judge import CHANGED
 
 PASSES = Path(tl2npu.__file__).parent / "passes"
 PROGRAMS, TRIED, TIME = 48, 10, 20
 """Random programs; inputs for each mutation; seconds for each of them."""
 CAUGHT, TOLD, VISIBLE, SILENT, RIGHT, SAME = "refused", "told", "fails", "SILENT", "right", "same"
-"""Refused by the check of every run (TL970), named by another check, no kernel at all; wrong and not told; right."""
+"""Refused by the check of every run (TL970), told by another one, no kernel or none that runs, wrong and not told."""
 
 Place = tuple[str, int]
 """The file and the first line of a function."""
@@ -131,13 +132,16 @@ class Input:
     def migrated(self) -> FileResult:
         return migrate_text(self.text, "k.py", Options(**(self.case.options if self.case else {})))
 
-    def is_right(self, new: str) -> bool:
-        """Whether a new kernel computes what the old one does, by the oracle or by the simulator."""
+    def judged(self, new: str) -> str:
+        """What a new kernel is, by the oracle or by the simulator: a text that does not run is seen at once."""
         if self.case is not None:
-            return run_both(self.case, new).ok
+            found = run_both(self.case, new)
+            wrong = any(item.code == CHANGED for item in found.diagnostics)
+            return RIGHT if found.ok else SILENT if wrong else VISIBLE
         program = STYLES["gpu"].draw(self.seed)
         given = inputs_of(program, self.seed)
-        return _executed(program, new, given, expected_of(program, given))[0] == OK
+        kind, _ = _executed(program, new, given, expected_of(program, given))
+        return {OK: RIGHT, INVALID: VISIBLE}.get(kind, SILENT)
 
 
 def verdict(given: Input, known: str) -> str:
@@ -150,9 +154,8 @@ def verdict(given: Input, known: str) -> str:
             return CAUGHT
         if result.error or {kernel.disposition for kernel in result.kernels} != {"migrated"}:
             return VISIBLE
-        if given.is_right(result.new_text or ""):
-            return RIGHT
-        return TOLD if any(kernel.errors for kernel in result.kernels) else SILENT
+        found = given.judged(result.new_text or "")
+        return TOLD if found == SILENT and any(kernel.errors for kernel in result.kernels) else found
     except (Exception, Overdue):
         return VISIBLE
 

@@ -295,7 +295,7 @@ FILL = "T.fill(index, {})".format
 def test_indices_and_numbers_are_reduced_as_floats(kind: str, fill: str, store: str) -> None:
     text = gpu_file(PLACES, PLACE.format(kind=kind, fill=fill, store=store))
     new = agree(text, {"A": RNG.integers(0, 9, (64, 32)).astype(np.float32)})
-    assert 'index = T.alloc_shared((32, 32), "float32")' in new
+    assert "index_f32" in new
 
 
 def test_a_tile_of_indices_that_others_read_is_copied() -> None:
