@@ -18,7 +18,7 @@ def with_narrow_tiles(kernel: Kernel) -> Kernel:
     It must not be reduced; if it is summed by a product, both operands are zero behind them.
     """
     axes = Axes(kernel)
-    if not all(_is_static(kernel, stmt.src) for stmt in statements(kernel.body) if isinstance(stmt, Move)):
+    if not all(is_static(kernel, stmt.src) for stmt in statements(kernel.body) if isinstance(stmt, Move)):
         return _staged(kernel)
     kept = {one for one, other in axes.summed if not (_padded(kernel, one[0]) and _padded(kernel, other[0]))}
     counts = {place: count for place in axes.places if (count := _count(axes, place, kept)) is not None}
@@ -89,7 +89,7 @@ def _staged(kernel: Kernel) -> Kernel:
     def body(stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         found: list[Stmt] = []
         for stmt in stmts:
-            if isinstance(stmt, Move) and not _is_static(kernel, stmt.src):
+            if isinstance(stmt, Move) and not is_static(kernel, stmt.src):
                 found.append(stmt)
             elif isinstance(stmt, Move) and _is_short(stmt.dst, shapes):
                 middle = piece(stmt.dst)
@@ -105,7 +105,7 @@ def _staged(kernel: Kernel) -> Kernel:
     return replace(kernel, tiles=tuple(tiles), body=new)
 
 
-def _is_static(kernel: Kernel, region: Region) -> bool:
+def is_static(kernel: Kernel, region: Region) -> bool:
     """True for a region that is as long whatever turn or block it is of: a tile may have these sizes."""
     extents = [extent for extent in region.extent if extent is not None]
     sizes = {name for extent in extents for name in extent.names} <= set(kernel.sizes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Call, Const, Expr, Load, identity
@@ -23,6 +23,7 @@ from tl2npu.tile.ir import (
     statements,
     writes,
 )
+from tl2npu.tile.narrow import is_static
 from tl2npu.tile.write.expressions import expression, number, truth
 from tl2npu.tile.write.integers import integer
 
@@ -189,6 +190,10 @@ class _Writer:
             self.put(depth, f"{self.element(stmt.dst, ())} = {self.element(stmt.src, ())}")
             return
         slices = parts or len({len(self.buffers[side.buffer].shape) for side in sides}) > 1
+        if stmt.src.buffer in self.tiles and not is_static(self.kernel, stmt.src):
+            # the tensor's side says how much is stored: the compiler takes no such part of a tile
+            pairs = zip(stmt.src.extent, self.buffers[stmt.src.buffer].shape, strict=True)
+            sides = (replace(stmt.src, extent=tuple(n if n is None else size for n, size in pairs)), stmt.dst)
         src, dst = (self.region(side, slices) for side in sides)
         self.put(depth, f"T.copy({src}, {dst})")
 

@@ -58,6 +58,7 @@ class Placed:
         return f" ({where})" if where else ""
 
 
+@lru_cache(maxsize=64)
 def launched_in(path: Path, kernel: ast.FunctionDef) -> list[str]:
     """The other files of the repository to whose launches the kernel's factory goes, as reports name them."""
     found = []
