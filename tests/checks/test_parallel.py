@@ -105,6 +105,14 @@ def test_the_value_of_a_single_row_is_not_spread() -> None:
         assert statement(f"for i, j in T.Parallel(1, 64):\n    b[i, j] = {text}") == found
 
 
+def test_the_value_of_what_a_call_makes_a_single_row_is_not_spread() -> None:
+    """The extent is 1 by a default, or by a call of the file; else the vector is spread as it should be."""
+    body = "for i, j in T.Parallel(n_rows, 64):\n    b[i, j] = s[i]"
+    assert statement(body, args="n_rows=1", tail="factory()") == ["TL890"]
+    assert statement(body, args="n_rows", tail="factory(1)") == ["TL890"]
+    assert "TL890" not in statement(body, args="n_rows", tail="factory(32)")
+
+
 def test_row_vectors_alone_are_tiles_of_their_own() -> None:
     assert statement("for i in T.Parallel(32):\n    s[i] = q[i] - s[i]") == []
     assert statement("for i in T.Parallel(32):\n    s[i] = T.max(s[i], q[i])") == []

@@ -633,15 +633,26 @@ def test_names_of_the_nest_in_parts_and_types() -> None:
 @pytest.mark.parametrize(
     "value", ["s[i]", "s[i] * 2.0", "s[i] * s[i]", "T.max(x[i, j], s[i])", "s[i] / x[i, j]", "T.sqrt(s[i]) + 1.0"]
 )
-def test_the_value_of_a_single_row_is_never_assigned(value: str) -> None:
-    """The compiler copies what lies behind it (seen in the text for both targets)."""
+@pytest.mark.parametrize("rows", ["1", "rows=1", "rows=4, called with 1"])
+def test_the_value_of_a_single_row_is_never_assigned(value: str, rows: str) -> None:
+    """The compiler copies what lies behind it (seen in the text for both targets), whoever says that there is one."""
     params = 'X: T.Tensor((4, 64), "float32"), S: T.Tensor((4,), "float32"), O: T.Tensor((4, 64), "float32")'
     tiles = (
         'x = T.alloc_shared((1, 64), "float32")\ns = T.alloc_fragment((1,), "float32")\n'
         'o = T.alloc_fragment((1, 64), "float32")\nT.copy(X[bx, 0], x)\nT.copy(S[bx], s)\n'
     )
     body = f"{tiles}for i, j in T.Parallel(1, 64):\n    o[i, j] = {value}\nT.copy(o, O[bx, 0])"
-    new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx", jit="@tilelang.jit"))
+    args, _, called = rows.partition(", called")
+    if rows != "1":
+        body = body.replace("(1, 64)", "(rows, 64)").replace("(1,)", "(rows,)")
+    text = gpu_file(
+        params, body, launch="T.Kernel(4, threads=128) as bx", jit="@tilelang.jit", args=args if rows != "1" else ""
+    )
+    text = f"{text}\n\nfactory(rows=1)\n" if called else text
+    if rows != "1" and "sqrt" in value:  # a loop with one turn is a scalar, for which there is no function
+        assert [code for code, _ in refused(text)] == ["TL733"]
+        return
+    new = migrated(text)
     assert not re.search(r"\[i, j\] = \w+\[i\]$", new, re.M)
 
 

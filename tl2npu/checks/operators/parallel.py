@@ -80,7 +80,7 @@ def _check_value(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
         text = f"`{code(other.node)}` has its axes swapped: the compiler reads `{other.buffer.name}` in order"
         yield Finding("TL784", node, text)
         return
-    text = _badly_spread(store)
+    text = _badly_spread(subject, store)
     if text:
         yield Finding("TL890", node, text)
         return
@@ -158,7 +158,7 @@ def _transposed(store: ParallelStore) -> Operand | None:
     return None
 
 
-def _badly_spread(store: ParallelStore) -> str:
+def _badly_spread(subject: Subject, store: ParallelStore) -> str:
     """Why vectors without a tile beside them are not spread as they should be; empty where they are (facts 11).
 
     Each vector of an expression becomes a tile before, of which an operation then takes all elements on its left, but
@@ -169,10 +169,11 @@ def _badly_spread(store: ParallelStore) -> str:
         return ""
     if any(load.buffer.memory is not Memory.UB for load in loads):
         return ""
+    if 1 in subject.numbers(store.outer.extent) and not store.value.depends_on(store.inner):
+        row = "a single row" if store.outer.extent.constant == 1 else "a single row in a call of this file"
+        return f"`{code(store.value.node)}` is the value of {row}, but is read as columns that start there"
     if store.outer.extent.constant == 1:
-        if store.value.depends_on(store.inner):
-            return ""
-        return f"`{code(store.value.node)}` is the value of a single row, but is read as columns that start there"
+        return ""
     if len(loads) > 1:
         return f"`{code(store.value.node)}` is made of vectors only: of the second one a single element is taken"
     return ""

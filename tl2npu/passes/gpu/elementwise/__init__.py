@@ -9,7 +9,7 @@ element where that is right, and is refused where it is not.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -20,7 +20,7 @@ from tl2npu.passes.gpu.elementwise import scales, settled, truths, wholes
 from tl2npu.passes.gpu.elementwise.algebra import Algebra
 from tl2npu.passes.gpu.elementwise.body import items
 from tl2npu.passes.gpu.elementwise.lowering import Lowering
-from tl2npu.passes.gpu.elementwise.nest import Nest, nests
+from tl2npu.passes.gpu.elementwise.nest import Axis, Nest, nests
 from tl2npu.passes.gpu.elementwise.places import Temporaries
 from tl2npu.passes.gpu.elementwise.reading import Reading
 from tl2npu.passes.gpu.elementwise.writing import Writer, parted
@@ -107,7 +107,7 @@ class _Work:
 def _lowered(job: Job, found: list[Nest], types: NamedTypes, float32: frozenset[str]) -> _Work:
     """The nests where these names of types are float32."""
     constants = scales.constants(job)
-    single = {id(nest) for nest in _of_one_turn(job, found)}
+    calls = [_defaults(job), *(caller.values for caller in callers_of(job.file, job.located))]
     every = [item for nest in found for item in items(nest, Reading(job, nest, types, float32))]
     folded = scales.foldable(job, every)
     whole, approximate = wholes.tiles(job.kernel, every)
@@ -116,7 +116,8 @@ def _lowered(job: Job, found: list[Nest], types: NamedTypes, float32: frozenset[
         for nest in found:
             reading = Reading(job, nest, types, float32, whole)
             lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
-            lowering.single = id(nest) in single
+            lowering.single = _is_one_turn(nest, calls)
+            lowering.one_row = nest.rows is not None and 1 in _sizes(nest.rows, calls)
             lowering.approximate = approximate
             lowering.lower(items(nest, reading))
             lowered.append((nest, lowering))
@@ -126,21 +127,19 @@ def _lowered(job: Job, found: list[Nest], types: NamedTypes, float32: frozenset[
         folded = {name: node for name, node in folded.items() if name not in missed}
 
 
-def _of_one_turn(job: Job, found: list[Nest]) -> Iterator[Nest]:
-    """Nests whose innermost loop has one turn for a caller in the file or by a default, or may for all that is known.
+def _is_one_turn(nest: Nest, calls: Sequence[Values]) -> bool:
+    """Whether the innermost loop has one turn for a caller in the file or by a default, or may for all that is known.
 
     A second axis without a size is taken for more than one element: rows are long.
     """
-    known: list[Values] | None = None
-    for nest in found:
-        extent = nest.columns.extent
-        if extent.constant is None and known is None:
-            known = [_defaults(job), *(caller.values for caller in callers_of(job.file, job.located))]
-        sizes = (
-            [extent.constant] if extent.constant is not None else [extent.evaluate(values) for values in known or ()]
-        )
-        if 1 in sizes or (nest.rows is None and not any(sizes)):
-            yield nest
+    sizes = _sizes(nest.columns, calls)
+    return 1 in sizes or (nest.rows is None and not any(sizes))
+
+
+def _sizes(loop: Axis, calls: Sequence[Values]) -> list[int | None]:
+    """The numbers of turns of a loop that calls give, and defaults; None where a call leaves it open."""
+    constant = loop.extent.constant
+    return [constant] if constant is not None else [loop.extent.evaluate(values) for values in calls]
 
 
 def _defaults(job: Job) -> Values:

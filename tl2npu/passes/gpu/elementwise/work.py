@@ -54,6 +54,8 @@ class Work:
         self.stem = "value"
         self.single = False
         """A caller gives the innermost loop one turn: the compiler makes a scalar of it, for which there is no exp."""
+        self.one_row = False
+        """There is one row in the loop, or a caller gives it one."""
         self._bound: dict[str, Expr] = {}
 
     def materialise(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None = None) -> None:
@@ -152,8 +154,7 @@ class Work:
 
         The value of a single row is taken for a row of its own: the compiler copies what lies behind it (facts 11).
         """
-        rows = self.nest.rows
-        return is_flat(value) and not (value.span is Span.ROW and rows is not None and rows.extent.constant == 1)
+        return is_flat(value) and not (value.span is Span.ROW and self.one_row)
 
     def limits_in_loop(self, value: Expr) -> bool:
         """``max(a, 0)`` of an element, or two values that change along rows and columns."""
