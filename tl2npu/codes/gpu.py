@@ -137,5 +137,5 @@ TL624 sum-from-zeros info: start the sum with a product of zeros
 TL625 configurations-of-a-call info: make the configurations of two tuples
 TL626 mask-of-tail info: mask the tail of a tensor where there is one
 TL627 columns-apart info: allocate a tile for each part of the columns
-TL628 short-tile warning: allocate as many elements as the loops use
+TL628 short-tile warning safe: allocate as many elements as the loops use
 """

@@ -55,7 +55,7 @@ def tuning(
         meaning = path(func)
         last = meaning.rpartition(".")[2]
         tuner = last == "autotune" or (isinstance(node, ast.Call) and _is_tuner(node, scope))
-        if name in scope.functions and not tuner:
+        if name in scope.functions and not (tuner and _hands_on(scope.functions[name])):
             raise Refused("TL543", node.lineno, f"the decorator `{name}` may change the kernel")
         if last == "jit" or (meaning in LAUNCH_CACHES and isinstance(node, ast.Call)):
             continue
@@ -81,6 +81,12 @@ def _is_tuner(node: ast.Call, scope: Scope) -> bool:
     words = {word.arg: word.value for word in node.keywords}
     configs, key = (words.get(name, (node.args + [None] * 2)[n]) for n, name in enumerate(("configs", "key")))
     return isinstance(key, (ast.List, ast.Tuple)) and bool(configurations(configs, scope)[0])
+
+
+def _hands_on(function: ast.FunctionDef) -> bool:
+    """True for a decorator of the file that gives its configurations to a tuner, under whatever name."""
+    names = (getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(ast.Module(function.body, [])))
+    return any("tune" in name.lower() for name in names)
 
 
 def _autotune(node: ast.Call, scope: Scope, found: Tuning) -> None:
