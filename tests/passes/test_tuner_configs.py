@@ -67,3 +67,18 @@ def test_the_function_gets_the_arguments_of_the_call(given: str, head: str) -> N
 )
 def test_others_stay(given: str, head: str) -> None:
     assert f"configs={given})" in migrated(tuned(given, head))
+
+
+@pytest.mark.parametrize(
+    ("given", "head"),
+    [
+        ("get", 'def get(N, M, K):\n    return [{"block": 32, "pass_configs": {KEY: True}}]\n\n\n'),
+        ("get()", "def get():\n    return [{'block': 32, 'pass_configs': {KEY: on}} for on in (True,)]\n\n\n"),
+        ('[{"pass_configs": {KEY: True}, "block": 32}]', ""),
+    ],
+)
+def test_pass_configs_of_a_configuration_go(given: str, head: str) -> None:
+    """TileLang-Ascend's tuner would pass them to the factory."""
+    new = migrated(tuned(given, "KEY = tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED\n\n\n" + head))
+    assert "pass_configs'" not in new.replace('"', "'")
+    assert made(new) == [{"block": 32}]

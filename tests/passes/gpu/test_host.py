@@ -176,6 +176,20 @@ def test_host_code_waits_for_the_last_kernel() -> None:
     assert "is_npu=True" in result.new_text
 
 
+def test_the_factory_of_a_migrated_kernel_asks_the_npu_all_the_same() -> None:
+    """Its code belongs to the kernel; that of the refused one and of the host stays."""
+    asked = "from tilelang.carver.arch import driver"
+    line = "    cores = driver.get_num_sms()\n    @T.prim_func"
+    migrated = KERNEL.replace("    @T.prim_func", line, 1)
+    refused = REFUSED[REFUSED.index("@tilelang") :].replace("    @T.prim_func", line, 1)
+    new = result_of(f"{asked}\nimport torch\n{migrated}\n\n{refused}{HOST}").new_text or ""
+    first, _, second = new.partition(refused)
+    assert 'cores = int(torch.npu.get_device_properties("npu").cube_core_num)' in first
+    assert second == HOST
+    other = REFUSED[REFUSED.index("@tilelang") :]
+    assert asked not in (result_of(f"{asked}\nimport torch\n{migrated}\n\n{other}{HOST}").new_text or "")
+
+
 def test_host_code_of_a_file_without_a_migrated_kernel_stays() -> None:
     result = result_of(REFUSED + HOST.replace("factory", "other"))
     assert result.new_text == result.old_text

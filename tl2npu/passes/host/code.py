@@ -58,17 +58,22 @@ def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]
         return Host(module)
     left = [kernel.name for kernel in kernels if kernel.disposition == "refused"]
     if left:
-        first = uses_gpu(module)
+        refused = {name.partition(".")[0] for name in left}
+        own = frozenset(kernel.name.partition(".")[0] for kernel in kernels if kernel.rewritten) - refused
+        host = Host(module)
+        _without_unused(host, original, _stepwise(host, Tree(original.after(module), own), (_devices, _cores)))
         text = f"host code was not changed, because `{left[0]}` still needs a GPU"
-        return Host(module, left=[] if first is None else [(first, text)])
+        host.left += [] if (first := uses_gpu(host.module)) is None else [(first, text)]
+        return host
     return retarget(original, module, any("TL100" in kernel.codes for kernel in kernels))
 
 
 @dataclass(eq=False)
 class Tree:
-    """A tree of the file between two steps."""
+    """A tree of the file between two steps; ``only``: the functions of the file that count, None for all of it."""
 
     index: Index
+    only: frozenset[str] | None = None
 
     @cached_property
     def names(self) -> Names:
@@ -80,6 +85,9 @@ class Tree:
         """Every node outside of prim_funcs, in order."""
         found: list[cst.CSTNode] = []
         stack: list[cst.CSTNode] = [self.index.module]
+        if self.only is not None:
+            body = reversed(self.index.module.body)
+            stack = [node for node in body if isinstance(node, cst.FunctionDef) and node.name.value in self.only]
         while stack:
             node = stack.pop()
             if type(node) is cst.FunctionDef and is_prim_func(node, self.names):
@@ -96,18 +104,30 @@ def retarget(original: Index, module: cst.Module, widened: bool = False) -> Host
     """
     host = Host(module, _type_variables(Tree(original)))
     tree = Tree(original.after(module))
-    for step in (*((_fp8_names, _fp8_values) if widened else ()), _types, _devices, _cores, _methods):
-        edits = Edits(tree.index)
-        step(host, tree, edits)
-        if edits:
-            tree = Tree(tree.index.after(edits.apply(host.module)))
-        host.module = tree.index.module
-    host.module, gone = without_unused(original.module, tree.index)
-    host.changes += [(node, f"removed the unused import of `{name}`") for node, name in gone]
+    steps = (*((_fp8_names, _fp8_values) if widened else ()), _types, _devices, _cores, _methods)
+    tree = _stepwise(host, tree, steps)
+    _without_unused(host, original, tree)
     if host.module is not tree.index.module:
         tree = Tree(tree.index.after(host.module))
     _note_rest(host, tree)
     return host
+
+
+def _stepwise(host: Host, tree: Tree, steps: Sequence[Callable[[Host, Tree, Edits], None]]) -> Tree:
+    """The tree behind all steps, of which each sees what those before it have made."""
+    for step in steps:
+        edits = Edits(tree.index)
+        step(host, tree, edits)
+        if edits:
+            tree = Tree(tree.index.after(edits.apply(host.module)), tree.only)
+        host.module = tree.index.module
+    return tree
+
+
+def _without_unused(host: Host, original: Index, tree: Tree) -> None:
+    """Imports that had a use before the migration, and have none now, go."""
+    host.module, gone = without_unused(original.module, tree.index)
+    host.changes += [(node, f"removed the unused import of `{name}`") for node, name in gone]
 
 
 def uses_gpu(module: cst.Module) -> cst.CSTNode | None:

@@ -6,6 +6,8 @@ What only the GPU compiler knows goes; :mod:`tl2npu.passes.host.pass_configs` th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
 from tl2npu.kernel.access import side_of
@@ -19,7 +21,7 @@ from tl2npu.passes.host.jit_configs import drop_gpu_keys
 from tl2npu.passes.host.signature import refuse_shared_arguments
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import argument
+from tl2npu.source.tree import argument, nodes_of
 
 _KEPT = frozenset({"out_idx", "workspace_idx", "target_host", "platform", "verbose", "debug_root_path", "pass_configs"})
 _GPU_ONLY = frozenset({"compile_flags", "execution_backend", "target", "mode"})
@@ -30,6 +32,7 @@ def retarget(job: Job) -> None:
     for place in range(len(compilations(job.located))):
         drop_arguments(job, place)
         drop_gpu_keys(job, place)
+    _drop_configurations(job)
     _unpack(job)
     if _hands_over(job.kernel):
         _count_from_the_front(job)
@@ -139,6 +142,33 @@ def _positions(values: tuple[int, ...], like: cst.BaseExpression) -> cst.BaseExp
     return cst.parse_expression(inner)
 
 
+# TL122: the `pass_configs` of one configuration of a tuner. TileLang takes them out (``tuner.py:51``, a35008a42),
+# TileLang-Ascend gives the factory all that it finds in a configuration.
+
+
+def _drop_configurations(job: Job) -> None:
+    """Leave them out of the dictionaries that a tuner of the factory gets."""
+    edits = Edits(job.file.index)
+    for call in _tuners(job):
+        given = argument(call, "configs", 0)
+        named = given.func if isinstance(given, cst.Call) else given
+        makers = job.file.names.functions.get(named.value, ()) if isinstance(named, cst.Name) else ()
+        for place in (*makers, *([given] if given is not None else ())):
+            for element in nodes_of(place, cst.DictElement):
+                if code(element.key) in ("'pass_configs'", '"pass_configs"'):
+                    edits.remove(element)
+                    job.change("TL122", element, "removed `pass_configs` from a configuration of the tuner")
+    job.apply(edits)
+
+
+def _tuners(job: Job) -> Iterator[cst.Call]:
+    factory = job.located.factory
+    for decorator in factory.node.decorators if factory is not None else ():
+        call = decorator.decorator
+        if isinstance(call, cst.Call) and job.file.names.resolve(call.func) in AUTOTUNE:
+            yield call
+
+
 # TL625: a function that makes the configurations of a tuner gets its arguments as it does on a GPU.
 #
 # TileLang calls it as the factory is called, ``get_configs(M, N, K)`` (``autotuner/tuner.py:995``, a35008a42),
@@ -148,12 +178,8 @@ def _positions(values: tuple[int, ...], like: cst.BaseExpression) -> cst.BaseExp
 
 def _unpack(job: Job) -> None:
     """Wrap the function in one that unpacks both tuples."""
-    factory = job.located.factory
     edits = Edits(job.file.index)
-    for decorator in factory.node.decorators if factory is not None else ():
-        call = decorator.decorator
-        if not isinstance(call, cst.Call) or job.file.names.resolve(call.func) not in AUTOTUNE:
-            continue
+    for call in _tuners(job):
         given = argument(call, "configs", 0)
         if given is None or not any(map(_takes_the_call, _functions(job, given))):
             continue
