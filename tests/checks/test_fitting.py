@@ -273,7 +273,7 @@ def test_rows_whose_length_nobody_gives(shape: str, args: str, tail: str, said: 
     """Four tiles of a row each."""
     found = findings(source(FOUR.replace("SHAPE", shape), params=ROWS, launch=ONE, args=args, tail=tail))
     told = [finding.message for finding in found if finding.code in ("TL720", "TL801")]
-    assert told == ([] if said is None else [f"nothing limits `{said[1]}`; the tiles fit UB up to {said}"])
+    assert told == ([] if said is None else [f"nothing limits `{said[1]}`; the tiles do not fit in UB above {said}"])
 
 
 def test_rows_that_two_vector_cores_share() -> None:
@@ -281,5 +281,5 @@ def test_rows_that_two_vector_cores_share() -> None:
     launch = "T.Kernel(8, threads=1 if D % 2 else 2, is_npu=True) as (cid)"
     for launched, said in ((launch, []), (ONE, ["`D` = 12,272"])):
         found = findings(source(FOUR.replace("SHAPE", "D,"), params=ROWS, launch=launched, args="M, D"))
-        told = [finding.message.partition(" up to ")[2] for finding in found if finding.code == "TL720"]
+        told = [finding.message.partition(" above ")[2] for finding in found if finding.code == "TL720"]
         assert told == said

@@ -131,7 +131,7 @@ def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
         trial = _first_unfit(subject, needs, caller)
         if trial is None:
             if (row := next(_limits(subject, needs, caller), None)) is not None:
-                text = f"nothing limits `{row.name}`; the tiles fit {row.overflow.memory} up to {row}"
+                text = f"nothing limits `{row.name}`; the tiles do not fit in {row.overflow.memory} above {row}"
                 yield Finding("TL720", subject.kernel.launched.call, text)
                 return
             continue
@@ -389,7 +389,10 @@ _SHORT, _STEP, _OTHER_SIZES = 2048, 16, 64
 
 @dataclass(frozen=True)
 class Limit:
-    """The largest size that fits for certain, in steps of 16 or, as a power of two, of its double."""
+    """The largest size that may fit, in steps of 16 or, as a power of two, of its double.
+
+    A little less can be too much: the compiler's planner leaves gaps between tiles.
+    """
 
     name: str
     size: int
