@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import tokenize
+import zlib
 from collections import Counter
 from collections.abc import Mapping
 from functools import cache
@@ -329,11 +330,12 @@ def migrate(case: Case, text: str, folder: Path) -> FileResult:
 
 
 def run_both(case: Case, after: str) -> VerifyResult:
-    """Execute before and after with the arguments of the case, in this process."""
+    """Execute before and after with the arguments of the case, in this process; a third on all kinds of inputs."""
+    draws = 6 if zlib.crc32(case.name.encode()) % 3 == 0 else 2
     call = Call(case.builder or case.factory, case.args, case.inputs)
     old = Source(case.before, f"{case.name}/before.py", f"{case.name}/before.py")
     new = Source(after, f"{case.name}/after.py", f"{case.name}/after.py")
-    return verify(old, new, Settings(calls=(call,)), here)
+    return verify(old, new, Settings(calls=(call,), draws=draws), here)
 
 
 def short(kernel: str | None) -> str:
