@@ -61,7 +61,9 @@ def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]
         refused = {name.partition(".")[0] for name in left}
         own = frozenset(kernel.name.partition(".")[0] for kernel in kernels if kernel.rewritten) - refused
         host = Host(module)
-        _without_unused(host, original, _stepwise(host, Tree(original.after(module), own), (_devices, _cores)))
+        tree = _stepwise(host, Tree(original.after(module), own), (_devices, _cores))
+        if host.changes:
+            _without_unused(host, original, tree)
         text = f"host code was not changed, because `{left[0]}` still needs a GPU"
         host.left += [] if (first := uses_gpu(host.module)) is None else [(first, text)]
         return host
