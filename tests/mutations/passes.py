@@ -6,6 +6,7 @@ reach its function. ``--count N --seed S``: how many mutations that change a tex
 """
 
 from __future__ import annotations
+import __future__
 
 import argparse
 import ast
@@ -87,8 +88,7 @@ def broken(mutation: Mutation) -> CodeType:
     _, change = list(changes(function))[mutation.number]
     change()
     tree = ast.fix_missing_locations(ast.Module([_plain(function)], []))
-    module = compile("from __future__ import annotations\n", path, "exec").co_flags
-    code = compile(tree, path, "exec", flags=module & 0x1000000, dont_inherit=True)
+    code = compile(tree, path, "exec", flags=__future__.annotations.compiler_flag, dont_inherit=True)
     return next(part for part in code.co_consts if isinstance(part, CodeType) and part.co_name == function.name)
 
 

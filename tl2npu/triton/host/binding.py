@@ -408,7 +408,8 @@ class _Binder:
         if value.described == "always" or (value.described and not stable(value.of, self.site.function)):
             raise self.refuse("TL538", f"`{value.text}` is a tensor descriptor that the host makes")
         several = "" if value.dtype is None or "+" not in value.dtype else value.dtype.replace("+", ", ")
-        listed, test = self.site.scope.listed.get(value.dtype or "", ""), self.types()
+        listed = self.site.scope.listed.get(value.dtype or "", "")
+        test = self.types() if several or (value.dtype is None and self.site.alone) else None
         if listed and test is None:
             if self.site.alone and len(self.site.scope.assumed) < LIMIT and stable(listed, self.site.function):
                 raise Undecided("TL513", self.site.call.lineno, f"the host allows {several} for `{value.text}`", listed)

@@ -64,7 +64,7 @@ def launched_in(path: Path, kernel: ast.FunctionDef) -> list[str]:
     found = []
     for user in Users(path.as_posix()).of(kernel.name):
         try:
-            text = user.path.read_text()
+            text = user.path.read_text(encoding="utf-8")
             symbols = Symbols()
             symbols.reads(user.path, text)
         except (OSError, ValueError, SyntaxError):
