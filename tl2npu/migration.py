@@ -478,8 +478,11 @@ def _reason(kind: Traits, reached: Attempt, better: list[Attempt], changed: bool
     if not kind.vector:
         return "cube only: automatic passes, no threads"
     split = "threads=1" if reached.target == "developer-threads1" else "every tile is split by rows: threads=2"
-    if reached.target == "developer-threads1" and better:
-        split += ", because one vector core did all the work before"
+    if any(code_ == "TL235" for code_, _, _ in reached.job.edited):
+        split += ", a block for each vector core"
+    elif reached.target == "developer-threads1" and better:
+        both = better[0].blocked is not None and better[0].blocked.code == "TL222"
+        split += f", because {'both vector cores did the same' if both else 'one vector core did all the'} work before"
     return split if kind.cube else f"vector only; {split}"
 
 

@@ -198,10 +198,13 @@ for i in range(2):
 
 @pytest.mark.parametrize("threads", ["auto", "1"])
 @pytest.mark.parametrize("case", MEETING)
-def test_guards_of_both_cores_that_meet_in_a_tile_are_refused(case: str, threads: str) -> None:
+def test_guards_of_both_cores_that_meet_in_a_tile(case: str, threads: str) -> None:
     tiles = 'a = T.alloc_ub((32, 64), "float32")\nb = T.alloc_ub((32, 64), "float32")\n'
     body = MEETING[case].format(zero="if vid == 0:", one="if vid == 1:")
-    refused(vector_file(tiles + body), "TL220", threads=threads)
+    if threads == "auto":
+        refused(vector_file(tiles + body), "TL220")
+    else:
+        assert right_or_refused(vector_file(tiles + body), threads)  # a block for each core: each has its own tile
 
 
 def test_guards_of_both_cores_that_load_anew() -> None:
@@ -250,9 +253,11 @@ def test_one_core_alone_stays_where_two_cores_run_anyway() -> None:
     text = vector_file(ROW.format(guard="if vid == 0:", outside=""))
     for target in ('"pto"', "TARGET"):
         other = text.replace("out_idx=[2]", f"out_idx=[2], target={target}")
-        for threads in ("auto", "1"):
-            result = migrated(other, threads)
-            assert only(result).disposition == "unchanged", target
+        assert only(migrated(other)).disposition == "unchanged", target
+        developer(other, "1")  # a block for each core, which both cores of a block may run
+        updated = other.replace("T.copy(A[cid", "T.copy(O[cid")
+        assert updated != other
+        assert only(migrated(updated, "1")).disposition == "unchanged", target
 
 
 def test_repeats_of_both_cores_stays_with_both() -> None:

@@ -54,6 +54,7 @@ OPTIONS = {
     "TL100": Options(fp8="float16"),
     "TL197": Options(unsafe=True),
     "TL234": Options(threads="1"),
+    "TL235": Options(threads="1"),
     "TL620": Options(fixed_core=True),
     "TL594": Options(target="tle-dsa"),
     "TL595": Options(target="tle-dsa"),

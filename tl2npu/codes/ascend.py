@@ -28,6 +28,7 @@ TL231 missing-pass-config info: pass the `TL_ASCEND_*` keys that the kernel need
 TL232 whole-size-cast info: convert with `T.copy(source, target)`, which is halved under `threads=2`
 TL233 whole-size-broadcast info: use the row vector as the right operand in a `T.Parallel` loop
 TL234 threads-one info: launch with `threads=1`: one vector core does the whole tile
+TL235 own-blocks info: launch a block for each vector core: twice as many, with `threads=1`
 TL236 gather-row-loop info: write one of the element-wise row loops as a 2-D `T.Parallel` loop
 TL301 manual-mma info: write the product with `T.gemm_v0` on L1 tiles and an L0C accumulator
 TL302 explicit-scope info: drop the scope and keep its body; the compiler assigns statements to cores

@@ -15,11 +15,14 @@ from tl2npu.checks.operators.starts import planes
 from tl2npu.checks.row_split.evenness import unproved_evenness
 from tl2npu.checks.run import check_kernel
 from tl2npu.checks.subject import Check, Finding, Subject
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.limits import AUTHORS_OWN
+from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.model import Buffer, Memory, Op, Stmt
 from tl2npu.kernel.tensors import stored_tensors
-from tl2npu.passes.ascend import allocations_apart
+from tl2npu.passes.ascend import allocations_apart, guards
 from tl2npu.passes.gpu.memory import guarded_planes
 from tl2npu.passes.job import Fork, Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
@@ -100,8 +103,8 @@ def built(case: Case, form: str, *, in_place: bool = False) -> Attempt:
             macros.inline(job)
         if form != "fallback":
             allocations_apart.take_apart(job)
-        if form.startswith("developer") and not kind.is_rewritten:
-            _need_something_to_split(start, kind)
+        if not kind.is_rewritten:
+            _need_right_cores(start, kind, form)
         write(job, kind, form)
         return _written(case, form, job)
     except Blocked as blocked:
@@ -189,10 +192,28 @@ def evenness(job: Job, subject: Subject) -> Iterable[Finding]:
     return unproved_evenness(subject, job.split, job.known_even, job.must_be_even, job.overlapping)
 
 
-def _need_something_to_split(start: Job, kind: Traits) -> None:
-    if kind.vector and not kind.cube and not kind.uses_vid:
+def _need_right_cores(start: Job, kind: Traits, form: str) -> None:
+    """Raise :class:`Blocked` for a form in which other vector cores than before would do the work."""
+    if kind.cube or not kind.vector:
+        return
+    if form == "developer" and not kind.uses_vid:
         text = "both vector cores do the same work, and nothing in the kernel splits it"
         raise Blocked("TL222", start.located.node, text)
+    changes = form == "own-blocks" and (guards.runs_both_cores(start) or not kind.uses_vid)
+    if changes and (found := _updated(start)) is not None:
+        why = "target pto runs both vector cores even with `threads=1`" if kind.uses_vid else "both vector cores do it"
+        raise Blocked("TL222", found[0].node, f"`{found[1].name}` is updated in place, and {why}")
+
+
+def _updated(job: Job) -> tuple[Stmt, Buffer] | None:
+    """A statement that may give a tensor something else if it runs twice, with that tensor."""
+    read = {operand.buffer for stmt in job.kernel.walk() for operand in reads(stmt)}
+    stored = ((stmt, one.buffer) for stmt in job.kernel.walk() for one in writes(stmt))
+    return next(((s, t) for s, t in stored if t.memory is Memory.GM and (t in read or _adds(s))), None)
+
+
+def _adds(stmt: Stmt) -> bool:
+    return isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC
 
 
 def _need_all_stores(start: Job, job: Job, kind: Traits) -> None:

@@ -26,6 +26,8 @@ _OF_MACROS = frozenset({"TL310", "TL436", "TL903", "TL914"})
 _DEVELOPER = "already in Developer mode"
 
 TWO, ONE = "developer", "developer-threads1"
+_OWN = "own-blocks"
+"""`ONE` with a block for each vector core of the old kernel."""
 
 
 def best_first(start: Job, kind: Traits, suppressions: Suppressions) -> list[Attempt]:
@@ -79,6 +81,7 @@ def _authors(case: Case) -> list[Attempt]:
     tried: list[Attempt] = []
     for form in _forms(case):
         found = _judged_if_built(case, built(case, form))
+        found = replace(found, target=ONE) if form == _OWN else found
         if not case.kind.is_rewritten or case.kind.style == "npuir":
             found = _with_macros_in_place(case, found)
         tried.append(found)
@@ -92,7 +95,9 @@ def _forms(case: Case) -> list[str]:
     if options.target == "npuir":
         return ["npuir"]
     if kind.vector and options.threads == "1":
-        return [ONE, "fallback"]
+        return [ONE, "fallback"] if kind.cube else [ONE, _OWN, "fallback"]
+    if options.threads == "auto" and kind.vector and not (kind.cube or kind.uses_vid):
+        return [TWO, _OWN, "fallback"]
     if kind.alone and options.threads == "auto":
         return [TWO, ONE, "fallback"]
     return [TWO, "fallback"]
@@ -145,9 +150,10 @@ def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: 
     if reached.target == "npuir":
         return
     split_failed = any(note.code in ROW_SPLIT for note in job.notes if note.severity == "warning")
-    if reached.target != "fallback" or start.options.threads != "auto" or not (kind.cube and split_failed):
+    vector_only = kind.vector and not kind.cube
+    if reached.target != "fallback" or start.options.threads != "auto" or not (vector_only or split_failed):
         return
     case = Case(start, kind, suppressions)
-    if _judged_if_built(case, built(case, ONE)).reached:
+    if any(_judged_if_built(case, built(case, form)).reached for form in ([ONE, _OWN] if vector_only else [ONE])):
         text = "`--threads 1` migrates the whole kernel, with one vector core per block"
         job.note("TL234", start.located.node, text, "info")

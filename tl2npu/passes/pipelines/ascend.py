@@ -16,6 +16,7 @@ from tl2npu.passes.ascend import (
     hand_overs,
     init_branches,
     launch,
+    own_blocks,
     row_loops,
     row_ops,
     scopes,
@@ -59,6 +60,17 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
     unused.drop_unused_names(job, before)
     parameters.drop_unread(job, read, before)
     tidy.join_lines(job)
+
+
+def own_blocks_form(job: Job) -> None:
+    """The full form for kernels of the vector cores alone: no Scope, no sync, no vid, a block for each core."""
+    before: Counter[str] = unused.name_counts(job)
+    without_sync(job, on_chip=False)
+    own_blocks.launch_twice(job)
+    compared_types.convert(job)
+    allocations.infer_allocations(job)
+    pass_configs.require(job, SINGLE_CORE)
+    unused.drop_unused_names(job, before)
 
 
 def fallback_form(job: Job, kind: Traits) -> None:

@@ -10,7 +10,7 @@ from tl2npu.passes.pipelines.traits import Traits
 
 
 def write(job: Job, kind: Traits, form: str) -> None:
-    """Write a kernel in a form: ``developer``, ``developer-threads1``, ``fallback`` or ``npuir``.
+    """Write a kernel in a form: ``developer``, ``developer-threads1``, ``own-blocks``, ``fallback`` or ``npuir``.
 
     Raises :class:`Blocked` where a pass cannot prove what it needs.
     """
@@ -31,5 +31,7 @@ def write(job: Job, kind: Traits, form: str) -> None:
 
         if form == "fallback":
             ascend.fallback_form(job, kind)
+        elif form == "own-blocks":
+            ascend.own_blocks_form(job)
         else:
             ascend.developer_form(job, kind, threads)

@@ -91,7 +91,9 @@ class _Scalars:
         The compiler stores variables on the cube core, which cannot read the tile, and vector cores do not see them.
         """
         dtype = element_type(self.job, buffer)
-        if buffer.name in tiles or buffer.alloc != "alloc_var" or dtype not in ("int32", "bool"):
+        if buffer.name in tiles or dtype not in ("int32", "bool"):
+            return False
+        if buffer.alloc not in ("alloc_var", "alloc_local") or not self._is_plain(buffer.name):
             return False
         on_tile = read = False
         for stmt, parents in self.placed:
