@@ -103,6 +103,41 @@ T.copy(o, O[bx, 0])
     assert f"T.reduce_sum(o_part, o, {dim})" in new
 
 
+def test_a_reducer_that_loops_of_several_shapes_update() -> None:
+    """An element at a time, all of it by one axis, and the only element by two: what is summed up is a number each."""
+    params = 'A: T.Tensor((64, 64), "float32"), O: T.Tensor((2, 8), "float32"), S: T.Tensor((2, 8), "float32")'
+    body = """a = T.alloc_shared((32, 64), "float32")
+o = T.alloc_reducer(8, "float32", replication="all")
+s = T.alloc_reducer((1,), "float32", replication="all")
+t = T.alloc_fragment((8,), "float32")
+T.fill(o, 0)
+T.clear(s)
+T.copy(A[bx * 32, 0], a)
+for c in T.serial(8):
+    for k in T.Parallel(64):
+        o[c] += a[c, k] * a[c + 8, k]
+for i, j in T.Parallel(32, 8):
+    o[j] += a[i, j]
+for i, j in T.Parallel(32, 64):
+    s[0] += a[i, j] * a[i, j]
+T.finalize_reducer(o)
+T.finalize_reducer(s)
+for k in T.Parallel(8):
+    t[k] = s[0]
+T.copy(o, O[bx, 0])
+T.copy(t, S[bx, 0])
+"""
+    values = RNG.standard_normal((64, 64)).astype(np.float32)
+    new = agree(gpu_file(params, body), {"A": values})
+    assert "T.reduce_sum(o_part, o, dim=1" in new
+    assert "T.tile.add(o, o, o_part_" in new
+    blocks = values.reshape(2, 32, 64)
+    products = (blocks[:, :8] * blocks[:, 8:16]).sum(2) + blocks[:, :, :8].sum(1)
+    found = run(new, {"A": values})
+    np.testing.assert_allclose(found["O"], products, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found["S"], np.repeat((blocks**2).sum((1, 2))[:, None], 8, 1), rtol=1e-4)
+
+
 def test_a_largest_value() -> None:
     params = 'A: T.Tensor((64, 64), "float32"), O: T.Tensor((64,), "float32")'
     body = """a = T.alloc_shared((32, 64), "float32")

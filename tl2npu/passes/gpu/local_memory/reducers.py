@@ -1,7 +1,11 @@
-"""TL176: ``T.alloc_reducer`` becomes a tile with one element for each iteration, reduced once at the end."""
+"""TL176: ``T.alloc_reducer`` becomes a tile with one element for each iteration, reduced once at the end.
+
+Loops of other shapes have a tile of their own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -11,13 +15,14 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Loop, Op, Operand, Scalar, Store, walk_with_parents
 from tl2npu.kernel.regions import extent_text
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.tiles import argument, dtype_text, shape_text
 from tl2npu.source.edits import Edits
+from tl2npu.source.tree import mentioned
 
 _KINDS = ("sum", "max", "min")
-_MATRIX = 2
 
 
 @dataclass(eq=False)
@@ -66,43 +71,77 @@ def _read(job: Job, buffer: Buffer) -> _Reducer:
     return found
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """A tile of partial results: its ``shape`` as texts, its ``sizes``, its ``element`` in an update.
+
+    ``summed``: the axes over which the partial results are one at the end, the last one first.
+    """
+
+    shape: tuple[str, ...]
+    sizes: tuple[Sym, ...]
+    element: str
+    summed: tuple[int, ...]
+
+
+def _layout(buffer: Buffer, store: Store, loop: Loop) -> _Layout:
+    """One partial result for each iteration: along the axes of the loop, and along those of the reducer before them.
+
+    Raises :class:`Blocked` for an index that is worked out from those of the loop.
+    """
+    own = [item.name for item in loop.ranges]
+    indices = [dim.node for dim in store.target.dims or ()]
+    kept = [code(node) for node in indices if code(node) in own]
+    texts, sizes = [extent_text(item) for item in loop.ranges], [item.extent for item in loop.ranges]
+    if len(set(kept)) < len(indices) and any(mentioned(node) & {*own} for node in indices):
+        raise Blocked("TL175", store.node, f"`{buffer.name}` is updated at a computed index")
+    element, first = own, 0
+    if not kept and any(size != const(1) for size in buffer.shape):
+        element, first = [*map(code, indices), *own], len(indices)
+        texts, sizes = [*(code(node) for node in buffer.shape_nodes), *texts], [*buffer.shape, *sizes]
+    summed = [first + place for place, name in enumerate(own) if name not in kept]
+    return _Layout(tuple(texts), tuple(sizes), ", ".join(element), tuple(reversed(summed)))
+
+
 def _rewrite(job: Job, found: _Reducer, names: Names) -> None:
     buffer = found.buffer
-    ranges = found.updates[0][1].ranges
-    extents = [item.extent for item in ranges]
-    own = [item.name for item in ranges]
-    for store, loop in found.updates:
-        indices = [code(dim.node) for dim in store.target.dims or ()]
-        if [item.extent for item in loop.ranges] != extents or len(extents) != _MATRIX:
-            raise Blocked("TL175", store.node, f"the loops that update `{buffer.name}` have different shapes")
-        if len(indices) != 1 or indices[0] not in own or [item.name for item in loop.ranges] != own:
-            raise Blocked("TL175", store.node, f"`{buffer.name}` is updated at a computed index")
-    first = code((found.updates[0][0].target.dims or ())[0].node)
-    axis = 1 - own.index(first)
-    if any(code((store.target.dims or ())[0].node) != first for store, _ in found.updates):
-        raise Blocked("TL175", found.updates[0][0].node, f"`{buffer.name}` is updated along two axes")
-    part = names.fresh(f"{buffer.name}_part")
-    edits = Edits(job.file.index)
     assert buffer.statement is not None
-    dtype = dtype_text(buffer)
-    shape = ", ".join(extent_text(item) for item in ranges)
-    lines = f"{buffer.name} = T.alloc_fragment({shape_text(buffer)}, {dtype})\n"
-    edits.replace_many(
-        buffer.statement, parse(job, f"{lines}{part} = T.alloc_fragment(({shape}), {dtype})\n", buffer.node)
-    )
-    value = _neutral(found, dtype)
-    if found.starts:
-        edits.replace_many(found.starts[0].node, parse(job, f"T.fill({part}, {value})\n", found.starts[0].node))
-    else:
+    if not found.starts:
         raise Blocked("TL175", buffer.node, f"`{buffer.name}` is never cleared")
-    for store, _ in found.updates:
-        _update(job, found, store, part, own, edits)
+    dtype = dtype_text(buffer)
+    value = _neutral(found, dtype)
+    parts: dict[tuple[tuple[Sym, ...], tuple[int, ...]], tuple[str, _Layout]] = {}
+    edits = Edits(job.file.index)
+    for store, loop in found.updates:
+        layout = _layout(buffer, store, loop)
+        key = layout.sizes, layout.summed
+        if key not in parts:
+            parts[key] = names.fresh(f"{buffer.name}_part"), layout
+        _update(job, found, store, f"{parts[key][0]}[{layout.element}]", edits)
+    allocations = [f"{buffer.name} = T.alloc_fragment({shape_text(buffer)}, {dtype})"]
+    fills, ends = list[str](), list[str]()
     end = found.ends[0]
     result = end.args.get("dst")
     out = code(result.node) if isinstance(result, Operand) else buffer.name
-    edits.replace_many(end.node, parse(job, f"T.reduce_{found.kind}({part}, {out}, dim={axis})\n", end.node))
+    for part, layout in parts.values():
+        tile, shape = part, list(layout.shape)
+        allocations.append(_allocation(part, shape, dtype))
+        fills.append(f"T.fill({part}, {value})")
+        for axis in layout.summed[:-1]:
+            del shape[axis]
+            longer, tile = tile, names.fresh(f"{part}_{found.kind}")
+            allocations.append(_allocation(tile, shape, dtype))
+            ends.append(f"T.reduce_{found.kind}({longer}, {tile}, dim={axis})")
+        more = ", clear=False" if part != next(iter(parts.values()))[0] else ""
+        ends.append(f"T.reduce_{found.kind}({tile}, {out}, dim={layout.summed[-1]}{more})")
+    for node, lines in ((buffer.statement, allocations), (found.starts[0].node, fills), (end.node, ends)):
+        edits.replace_many(node, parse(job, "\n".join(lines), node))
     job.change("TL176", buffer.node, f"wrote one reduction of `{buffer.name}` for `T.finalize_reducer`")
     job.apply(edits)
+
+
+def _allocation(name: str, shape: Sequence[str], dtype: str) -> str:
+    return f"{name} = T.alloc_fragment(({', '.join(shape)}{',' * (len(shape) == 1)}), {dtype})"
 
 
 def _neutral(found: _Reducer, dtype: str) -> str:
@@ -114,27 +153,25 @@ def _neutral(found: _Reducer, dtype: str) -> str:
         if not zero and start is not None:
             raise Blocked("TL175", start.node, f"`{found.buffer.name}` starts with a non-neutral value")
         return "0"
-    sign = "-" if found.kind == "max" else ""
-    neutral = f"{sign}T.infinity({dtype})"
-    infinite = isinstance(value, Scalar) and "infinity" in code(value.node)
-    if start is not None and start.op.name != "reducer_init" and not infinite:
+    if isinstance(value, Scalar) and "infinity" in code(value.node):
+        return code(value.node)
+    if start is not None and start.op.name != "reducer_init":
         raise Blocked("TL175", start.node, f"`{found.buffer.name}` starts with a non-neutral value")
-    return neutral
+    return f"{'-' if found.kind == 'max' else ''}T.infinity({dtype})"
 
 
-def _update(job: Job, found: _Reducer, store: Store, part: str, own: list[str], edits: Edits) -> None:
+def _update(job: Job, found: _Reducer, store: Store, part: str, edits: Edits) -> None:
     """``o[i] += e`` becomes ``part[i, j] += e``, ``o[i] = T.max(o[i], e)`` the same with the part."""
-    index = ", ".join(own)
     replaced: list[cst.CSTNode] = [store.target.node]
     if not store.augmented:
         replaced += [load.node for load in store.value.loads if load.buffer is found.buffer]
         value = store.value.node
         name = job.file.names.resolve(value.func) if isinstance(value, cst.Call) else None
-        if found.kind == "sum" or name != f"tilelang.language.{found.kind}" or len(replaced) != _MATRIX:
+        if found.kind == "sum" or name != f"tilelang.language.{found.kind}" or len(replaced) != len(("old", "new")):
             raise Blocked("TL175", store.node, f"`{found.buffer.name}` is not updated by {found.kind}")
     elif found.kind != "sum" or not isinstance(store.node, cst.AugAssign):
         raise Blocked("TL175", store.node, f"`{found.buffer.name}` is not updated by {found.kind}")
     elif not isinstance(store.node.operator, cst.AddAssign):
         raise Blocked("TL175", store.node, f"`{found.buffer.name}` is not updated by a sum")
     for node in replaced:
-        edits.replace(node, cst.parse_expression(f"{part}[{index}]"))
+        edits.replace(node, cst.parse_expression(part))
