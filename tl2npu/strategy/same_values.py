@@ -13,6 +13,7 @@ from tl2npu.evaluate.verdict import Outcome
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.inferred import infer_memory
 from tl2npu.passes.job import Job
+from tl2npu.passes.plain.generated_names import renamed
 from tl2npu.results import KernelResult, SelfCheck
 from tl2npu.strategy.attempt import subject_of
 
@@ -27,7 +28,7 @@ def checked(given: Job, result: KernelResult, job: Job) -> tuple[KernelResult, J
         return result, job
     if result.source not in _READ or result.target not in _WRITTEN:
         return result, job
-    found = compared(subject_of(given), subject_of(job))
+    found = compared(subject_of(renamed(given)), subject_of(job))
     if found.equal is not False:
         return replace(result, checked=SelfCheck(found.equal is True, found.why, found.shown_sizes)), job
     why = _different(found)
@@ -44,7 +45,7 @@ def first_wrong(given: Job, job: Job) -> str:
 
     Some passes leave a kernel to the next one that computes something else, so the last right state counts.
     """
-    old, found = subject_of(given), job.steps[-1][0]
+    old, found = subject_of(renamed(given)), job.steps[-1][0]
     for name, file in reversed(job.steps):
         located = next((item for item in file.located if item.key == job.key), None)
         if located is None:

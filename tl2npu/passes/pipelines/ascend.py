@@ -32,7 +32,7 @@ from tl2npu.passes.host import parameters, pass_configs, signature
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, unused
 from tl2npu.passes.pipelines.traits import Traits, uses, vid_name
-from tl2npu.passes.plain import compared_types
+from tl2npu.passes.plain import compared_types, generated_names
 from tl2npu.passes.writing import tidy
 
 
@@ -54,6 +54,7 @@ def developer_form(job: Job, kind: Traits, threads: int) -> None:
             imports.drop_alias(job, alias)
         launch.hide_vid(job, threads)
     compared_types.convert(job)
+    generated_names.rename(job)
     allocations.infer_allocations(job)
     persistent.limit(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
@@ -81,6 +82,7 @@ def fallback_form(job: Job, kind: Traits) -> None:
     if kind.exchanges:
         scratch.rename(job)
     compared_types.convert(job)
+    generated_names.rename(job)
     pass_configs.require(job, ALL if kind.cube and kind.vector else SINGLE_CORE)
     unused.drop_unused_names(job, before)
     parameters.drop_unread(job, read, before)

@@ -12,6 +12,7 @@ from tl2npu.passes.plain import (
     flat_views,
     float_bits,
     front_end,
+    generated_names,
     negative_indices,
     reused_memory,
     schedulers,
@@ -38,8 +39,9 @@ from tl2npu.passes.plain.types import strings as types
 
 
 def in_common_words(job: Job) -> Job:
-    """The kernel without types, schedulers and exits that would be refused as they stand; the job itself if it is."""
-    return together.merged(continues.without_returns(schedulers.written_out(fp8.as_float16(job))))
+    """The kernel without names, types, schedulers and exits that would be refused as they stand; or the job itself."""
+    words = schedulers.written_out(fp8.as_float16(generated_names.renamed(job)))
+    return together.merged(continues.without_returns(words))
 
 
 def plainly(job: Job, nests: bool = True) -> None:
