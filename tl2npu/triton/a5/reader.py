@@ -17,7 +17,7 @@ from tl2npu.triton.a5.ir import CORES, Core, Event, Scope, inside, touched
 from tl2npu.triton.a5.sizes import shown as size
 from tl2npu.triton.a5.values import Apart, Chip, Held, Known, Own
 from tl2npu.triton.read.asked import equate
-from tl2npu.triton.read.names import assigned, exposed, read_after
+from tl2npu.triton.read.names import assigned, exposed
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.tle import Reader
@@ -137,9 +137,7 @@ class AscendReader(Reader):
             values = self.bound(call, "arg1 arg2 step num_stages loop_unroll_factor bind_sub_block")
             first, last, step = (integer(values.get(name, 1)) for name in ("arg1", "arg2", "step"))
             halves = (first, last, step) == (const(0), const(2), const(1)) and values.get("bind_sub_block") is True
-            left = {
-                name for name in assigned([stmt]) if name in exposed(stmt.body) or read_after(self.scope, stmt, name)
-            }
+            left = assigned([stmt]) & (exposed(stmt.body) | self.live.after(stmt))
             if halves and isinstance(stmt.target, ast.Name) and left <= {stmt.target.id} and self.core != "cube":
                 state.frame.env[stmt.target.id] = Tile((), Index(var(self.half)))
                 self.run(stmt.body)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tl2npu.dialects.triton.tle import REFUSED, SHARED, tle_name
 from tl2npu.triton.dsa.function import Function
 from tl2npu.triton.host.rewrite import Splice
-from tl2npu.triton.read.names import read_after
+from tl2npu.triton.read.names import Live
 from tl2npu.triton.refused import Refused
 
 _TRANSPARENT = ("trans",)
@@ -74,12 +74,13 @@ class Rewrite:
             for name, assigned in function.assigned.items():
                 if (buffer := self.seen(assigned.value, reads)) is not None:
                     reads[name] = buffer
+        live = Live(function.node)
         for stmt in function.statements():
             if isinstance(stmt, ast.Return) and stmt.value is not None and self.seen(stmt.value, reads) is not None:
                 raise function.refuse(stmt, "the tensor of a buffer is returned, and the buffer may be written again")
             for buffer in self.written(stmt):
                 for name, owner in reads.items():
-                    if owner == buffer and read_after(function.node, stmt, name):
+                    if owner == buffer and name in live.after(stmt):
                         text = f"`{name}` is read after `{buffer}`, whose memory it is, is written again"
                         raise function.refuse(stmt, text)
 

@@ -17,7 +17,7 @@ from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.choices import apart, decided
 from tl2npu.triton.read.expressions import BINARY
 from tl2npu.triton.read.moves import difference, marked, shifted
-from tl2npu.triton.read.names import COUNTED, assigned, exposed, placed, read_after, spine
+from tl2npu.triton.read.names import COUNTED, Live, assigned, exposed, placed, spine
 from tl2npu.triton.read.ranges import cdiv, largest
 from tl2npu.triton.read.shares import Share, share_of
 from tl2npu.triton.read.spec import Again, Source
@@ -38,10 +38,11 @@ class Returned(Exception):
 class Interpreter(Calls):
     """Reads the statements of a kernel into the state.
 
-    ``nested``: the branches and loops around the statement in its function, where a ``return`` cannot be followed.
+    ``live``: of the function that is read; ``nested``: the branches and loops around the statement in its function,
+    where a ``return`` cannot be followed.
     """
 
-    scope: ast.FunctionDef
+    live: Live
     nested = 0
     ranges = frozenset({"builtins.range", "triton.language.range", "triton.language.static_range"})
 
@@ -230,10 +231,10 @@ class Interpreter(Calls):
             raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}` on a tile")
         condition = self.plain_condition(value, stmt.test)
         switch = value.dtype != "bool"  # a flag of the host: a kernel for each way is better than both in one
-        names = assigned(stmt.body) | assigned(stmt.orelse)
-        there = any(item is stmt for item in ast.walk(self.scope))
-        live = {name for name in names if not there or read_after(self.scope, stmt, name)}
-        both = assigned(stmt.body) & assigned(stmt.orelse) & live
+        one, other = assigned(stmt.body), assigned(stmt.orelse)
+        names = one | other
+        live = names & self.live.after(stmt) if stmt in self.live else names
+        both = one & other & live
         before = dict(state.frame.env)
         for name in sorted(live):
             found = build.tile(before.get(name))
@@ -266,11 +267,11 @@ class Interpreter(Calls):
         merged = dict(before)
         inside = {name: value for name, value in state.ranges.lets.items() if name not in lets}
         for name in names:
-            one, other = ends[0].get(name), ends[1].get(name)
-            if name in ends[0] and name in ends[1] and one == other:
-                merged[name] = one
+            values = ends[0].get(name), ends[1].get(name)
+            if name in ends[0] and name in ends[1] and values[0] == values[1]:
+                merged[name] = values[0]
             else:
-                number = decided(condition.expr, one, other, inside)
+                number = decided(condition.expr, *values, inside)
                 known = number is not None and not number.names & (state.ranges.unknown | inside.keys())
                 merged[name] = Unusable("depends on the branch that is taken")
                 if known and number is not None and name in live and not switch:
@@ -367,12 +368,9 @@ class Interpreter(Calls):
         frame = state.frame
         name = stmt.target.id
         counter = state.fresh(name if start.is_zero and step.constant == 1 else f"{name}_step")
-        carried = sorted(
-            item
-            for item in assigned(stmt.body)
-            if item in frame.env and item != name and (item in exposed(stmt.body) or read_after(self.scope, stmt, item))
-        )
-        for item in assigned(stmt.body) - set(carried):
+        changed = assigned(stmt.body)
+        carried = sorted(changed & frame.env.keys() & (exposed(stmt.body) | self.live.after(stmt)) - {name})
+        for item in changed - set(carried):
             frame.env.pop(item, None)
         entry = {item: frame.env[item] for item in carried}
         state.ranges.last[counter] = count - 1
@@ -407,7 +405,7 @@ class Interpreter(Calls):
         for item, by in steps.items():
             frame.env[item] = shifted(entry[item], by, turns)
         del state.ranges.last[counter]
-        for item in assigned(stmt.body) - set(carried):
+        for item in changed - set(carried):
             if isinstance(frame.env.get(item), Tile):
                 tile = frame.env[item]
                 assert isinstance(tile, Tile)
@@ -495,8 +493,8 @@ class Interpreter(Calls):
             if name in self.overwritten and name in caller.own and list(given.values()).count(name) == 1:
                 frame.own[param] = caller.own[name]
                 removed[name] = caller.env.pop(name)
-        overwritten, scope, line, nested = self.overwritten, self.scope, state.line, self.nested
-        self.overwritten, self.scope, self.nested = frozenset(), function, 0
+        overwritten, live, line, nested = self.overwritten, self.live, state.line, self.nested
+        self.overwritten, self.live, self.nested = frozenset(), Live(function), 0
         state.frames.append(frame)
         result: Value = None
         try:
@@ -505,7 +503,7 @@ class Interpreter(Calls):
             result = returned.value
         finally:
             state.frames.pop()
-            self.overwritten, self.scope, state.line, self.nested = overwritten, scope, line, nested
+            self.overwritten, self.live, state.line, self.nested = overwritten, live, line, nested
         for name, value in removed.items():
             caller.env.setdefault(name, value)
         return result

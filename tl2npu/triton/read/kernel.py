@@ -61,12 +61,13 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
         values[name] = spec.numbers[name]
     state.taken |= {*params, *spec.names, *spec.tensors}
     state.blocks = _block_names(spec, state)
-    state.ranges = Ranges({name: extent - 1 for name, extent in zip(state.blocks, spec.grid, strict=True)})
+    last = {name: extent - 1 for name, extent in zip(state.blocks, spec.grid, strict=True)}
+    state.ranges = Ranges(last, proofs=spec.proofs)
     state.ranges.divides |= set(spec.divides)
     state.ranges.sure, state.ranges.shown = spec.sizes(), spec.smallest()
     state.frames.append(Frame(values))
     reader = kind(state)
-    reader.scope = spec.function
+    reader.live = spec.live
     try:
         reader.run(spec.function.body)
     except Returned as returned:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
+_NONE: frozenset[str] = frozenset()
 COUNTED = "counts up"
 """The ``type_comment`` of a ``for`` that was a ``while``: it is one only where its step is at least 1."""
 
@@ -22,39 +23,54 @@ def assigned(body: Sequence[ast.AST]) -> frozenset[str]:
 
 def exposed(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Names that may be read before the statements set them."""
-    needed: set[str] = set()
-    _flow(body, set(), needed)
-    return frozenset(needed)
+    return _entering(body, frozenset(), {})
 
 
-def _flow(body: Sequence[ast.stmt], known: set[str], needed: set[str]) -> None:
-    for stmt in body:
-        if isinstance(stmt, ast.If):
-            needed |= _read(stmt.test) - known
-            one, other = set(known), set(known)
-            _flow(stmt.body, one, needed)
-            _flow(stmt.orelse, other, needed)
-            known |= one & other
-        elif isinstance(stmt, (ast.For, ast.While)):
-            needed |= _read(stmt.iter if isinstance(stmt, ast.For) else stmt.test) - known
-            inner = set(known) | (assigned([stmt.target]) if isinstance(stmt, ast.For) else set())
-            _flow(stmt.body, inner, needed)
-        elif isinstance(stmt, ast.With):
-            needed |= set().union(*(_read(item.context_expr) for item in stmt.items)) - known
-            _flow(stmt.body, known, needed)
-        elif isinstance(stmt, ast.Return) and stmt.value is None:
-            return
-        else:
-            needed |= _read(stmt) - known
-            known |= assigned([stmt])
+class Live:
+    """Which values of names may be read behind each statement of a function, also in a later turn of a loop."""
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        self._after: dict[ast.stmt, frozenset[str]] = {}
+        _entering(function.body, frozenset(), self._after)
+
+    def __contains__(self, stmt: ast.stmt) -> bool:
+        return stmt in self._after
+
+    def after(self, stmt: ast.stmt) -> frozenset[str]:
+        """The names that are live behind a statement; none for a statement of another function."""
+        return self._after.get(stmt, frozenset())
 
 
-def _read(node: ast.AST) -> set[str]:
-    found = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
-    for item in ast.walk(node):
-        if isinstance(item, ast.AugAssign) and isinstance(item.target, ast.Name):
-            found.add(item.target.id)
-    return found
+def _entering(body: Sequence[ast.stmt], live: frozenset[str], after: dict[ast.stmt, frozenset[str]]) -> frozenset[str]:
+    """The names that are live in front of statements, from those behind them; ``after``: notes them on the way."""
+    for stmt in reversed(body):
+        after[stmt] = live
+        match stmt:
+            case ast.If():
+                live = _read(stmt.test) | _entering(stmt.body, live, after) | _entering(stmt.orelse, live, after)
+            case ast.For() | ast.While():
+                ends = _entering(stmt.orelse, live, after)
+                turns, each = (stmt.iter, assigned([stmt.target])) if isinstance(stmt, ast.For) else (stmt.test, _NONE)
+                live = ends if isinstance(stmt, ast.For) else ends | _read(turns)
+                for _ in range(2):  # what a turn needs is live behind the turn in front of it
+                    live |= _entering(stmt.body, live, after) - each
+                live |= _read(turns)
+            case ast.With():
+                live = _entering(stmt.body, live, after).union(*(_read(item.context_expr) for item in stmt.items))
+            case ast.Return():
+                live = _read(stmt)
+            case _:
+                live = _read(stmt) | (live - assigned([stmt]))
+    return live
+
+
+def _read(node: ast.AST) -> frozenset[str]:
+    changed = {node.target} if isinstance(node, ast.AugAssign) else ()
+    return frozenset(
+        item.id
+        for item in ast.walk(node)
+        if isinstance(item, ast.Name) and (isinstance(item.ctx, ast.Load) or item in changed)
+    )
 
 
 def spine(value: ast.expr) -> Iterator[ast.Call]:
@@ -68,32 +84,6 @@ def spine(value: ast.expr) -> Iterator[ast.Call]:
         yield from spine(value.func.value)
     elif isinstance(value, ast.Call):
         yield value
-
-
-def read_after(scope: ast.FunctionDef, stmt: ast.stmt, name: str) -> bool:
-    """True if the value of a name may be read behind a statement of a function, also in a later turn of a loop."""
-    return _reads(scope.body, stmt, name) is True
-
-
-def _reads(body: Sequence[ast.stmt], stmt: ast.stmt, name: str) -> bool | None:
-    """Whether the name is read behind ``stmt``, which is somewhere in ``body``; None: neither read nor set."""
-    for number, item in enumerate(body):
-        if item is not stmt and not any(inner is stmt for inner in ast.walk(item)):
-            continue
-        if item is not stmt:
-            parts = [getattr(item, part, None) or [] for part in ("body", "orelse")]
-            found = next((_reads(part, stmt, name) for part in parts if any(stmt in ast.walk(s) for s in part)), None)
-            if found is None and isinstance(item, (ast.For, ast.While)) and name in exposed(item.body):
-                return True
-            if found is not None:
-                return found
-        rest = body[number + 1 :]
-        if name in exposed(rest):
-            return True
-        known: set[str] = set()
-        _flow(rest, known, set())
-        return False if name in known else None
-    return None
 
 
 def placed(function: ast.FunctionDef, line: int) -> ast.FunctionDef:

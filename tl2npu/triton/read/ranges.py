@@ -60,7 +60,8 @@ class Ranges:
 
     Other variables are numbers of the launch. ``sure``: those that are at least 1; ``shown``: variable -> its smallest
     value in what the file shows. The host has to check what a proof takes the rest to be at least, ``assumed``, and
-    that the integers of ``narrow`` fit into 32 bits.
+    that the integers of ``narrow`` fit into 32 bits. ``proofs``: what was shown before, here or for another reading of
+    the same kernel, by the number and all that is known.
     """
 
     last: dict[str, Sym] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class Ranges:
     shown: Mapping[str, int] = field(default_factory=dict)
     assumed: dict[str, int] = field(default_factory=dict)
     narrow: set[Sym] = field(default_factory=set)
+    proofs: dict[object, tuple[bool, frozenset[str]]] = field(default_factory=dict)
     _granted: int | None = None
     _used: set[str] = field(default_factory=set)
 
@@ -137,6 +139,17 @@ class Ranges:
         return self._granted
 
     def _at_least_zero(self, value: Sym) -> bool:
+        sizes = frozenset(self.divides), frozenset(self.unknown), frozenset(self.sure), tuple(self.shown.items())
+        key = value, self._granted, tuple(self.last.items()), tuple(self.lets.items()), sizes
+        known = self.proofs.get(key)
+        if known is None:
+            used, self._used = self._used, set()
+            known = self.proofs[key] = self._shows(value), frozenset(self._used)
+            self._used = used
+        self._used |= known[1]
+        return known[0]
+
+    def _shows(self, value: Sym) -> bool:
         value = self.named(value)
         for mono, coef in value.terms:
             for atom in mono:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.triton.read.names import Live
 from tl2npu.triton.read.values import Shape, Tile, Value
 
 
@@ -59,7 +61,7 @@ class Spec:
     ``extrema``: lines where NaN in the data decides what a maximum or minimum is; ``narrow``: integers that the host
     must check to fit into 32 bits; ``flat``: tensors that are one axis of memory, read and written row by row;
     ``shares``: lines of loops over a block's share of an axis -> whether their tiles are dealt out to the blocks
-    instead; ``alike``: extents that the host gave one name, one after the other.
+    instead; ``alike``: extents that the host gave one name, one after the other; ``proofs``: those of the ranges.
     """
 
     function: ast.FunctionDef
@@ -93,6 +95,12 @@ class Spec:
     narrow: set[Sym] = field(default_factory=set)
     shares: dict[int, bool] = field(default_factory=dict)
     alike: list[tuple[Sym, Sym]] = field(default_factory=list)
+    proofs: dict[object, tuple[bool, frozenset[str]]] = field(default_factory=dict)
+
+    @cached_property
+    def live(self) -> Live:
+        """What is live in the kernel: it is read more than once."""
+        return Live(self.function)
 
     @property
     def constants(self) -> set[str]:

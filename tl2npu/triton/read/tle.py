@@ -17,7 +17,6 @@ from tl2npu.triton.read.addresses import split
 from tl2npu.triton.read.calls import LOADED
 from tl2npu.triton.read.interpreter import Interpreter
 from tl2npu.triton.read.local import Memory, bounds
-from tl2npu.triton.read.names import read_after
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
 from tl2npu.triton.read.values import (
@@ -41,7 +40,7 @@ class Reader(Interpreter):
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
-        self.memory = Memory(state, lambda name: read_after(self.scope, self.current, name))
+        self.memory = Memory(state, lambda name: name in self.live.after(self.current))
 
     # statements ---------------------------------------------------------------------------------------------------
 
