@@ -261,7 +261,8 @@ def test_developer_form(case: Case) -> None:
             threads = next(k.value for k in launch.keywords if k.arg == "threads")
             assert ast.literal_eval(threads) == (1 if kernel.target == "developer-threads1" else 2)
             assert len(names) == 1
-            assert case.from_npuir or kernel_launch(old[kernel.name])[1][1] not in words
+            keeps = case.from_npuir or "TL235" in kernel.codes  # a block for each vector core, which keeps its number
+            assert keeps or kernel_launch(old[kernel.name])[1][1] not in words
 
 
 @with_after
@@ -315,7 +316,9 @@ def test_fallback_form(case: Case) -> None:
             continue
         attributes = {n.attr for n in ast.walk(new[kernel.name]) if isinstance(n, ast.Attribute)}
         assert not {a for a in attributes if a in ("Scope", "sync_all") or "barrier" in a or a.endswith("_flag")}
-        assert kernel_launch(new[kernel.name])[1] == kernel_launch(old[kernel.name])[1]
+        names, before = (kernel_launch(functions[kernel.name])[1] for functions in (new, old))
+        assert len(names) == len(before)
+        assert "TL747" in kernel.codes or names == before
         assert len(new[kernel.name].args.args) == len(old[kernel.name].args.args)
         for enum, string in PASS_KEYS:
             assert enum in case.after or string in case.after

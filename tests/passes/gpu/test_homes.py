@@ -169,32 +169,32 @@ def test_tile_used_by_both_cores_is_loaded_twice() -> None:
 def test_chained_products() -> None:
     params = GEMM.replace("C:", 'V: T.Tensor((64, 64), "float16"), C:')
     text = body(
-        'v = T.alloc_shared((64, 64), "float16")\nhalf = T.alloc_fragment((32, 64), "float16")\n'
+        'v = T.alloc_shared((64, 64), "float16")\nnarrow = T.alloc_fragment((32, 64), "float16")\n'
         'out = T.alloc_fragment((32, 64), "float32")\nT.copy(V, v)\nT.clear(out)\nfor k in T.serial(3):\n',
         LOAD,
-        "    T.clear(acc)\n    T.gemm(a, b, acc)\n    T.copy(acc, half)\n    T.gemm(half, v, out)\n",
+        "    T.clear(acc)\n    T.gemm(a, b, acc)\n    T.copy(acc, narrow)\n    T.gemm(narrow, v, out)\n",
         "T.copy(out, C[bx * 32, 0])\n",
     )
     small = {"A": A, "B": B, "V": (RNG.standard_normal((64, 64)) / 8).astype(np.float16)}
     agree(gpu_file(params, text), small, atol=5e-2)
 
 
-@pytest.mark.parametrize("read", ["", "    for i, j in T.Parallel(32, 64):\n        total[i, j] += half[i, j]\n"])
+@pytest.mark.parametrize("read", ["", "    for i, j in T.Parallel(32, 64):\n        total[i, j] += narrow[i, j]\n"])
 def test_a_product_that_goes_on_to_a_gemm_as_it_is(read: str) -> None:
     """The compiler brings a product back in front of a vector operation only, and a copy to L1 is none."""
     params = GEMM.replace("C:", 'V: T.Tensor((64, 64), "float16"), D: T.Tensor((64, 64), "float16"), C:')
     text = body(
-        'v = T.alloc_shared((64, 64), "float16")\nhalf = T.alloc_shared((32, 64), "float16")\n'
+        'v = T.alloc_shared((64, 64), "float16")\nnarrow = T.alloc_shared((32, 64), "float16")\n'
         'out = T.alloc_fragment((32, 64), "float32")\ntotal = T.alloc_fragment((32, 64), "float16")\n'
         "T.copy(V, v)\nT.clear(out)\nT.clear(total)\nfor k in T.serial(3):\n",
         LOAD,
-        "    T.clear(acc)\n    T.gemm(a, b, acc)\n    T.copy(acc, half)\n    T.gemm(half, v, out)\n",
+        "    T.clear(acc)\n    T.gemm(a, b, acc)\n    T.copy(acc, narrow)\n    T.gemm(narrow, v, out)\n",
         read,
         "T.copy(out, C[bx * 32, 0])\nT.copy(total, D[bx * 32, 0])\n",
     )
     small = {"A": A, "B": B, "V": (RNG.standard_normal((64, 64)) / 8).astype(np.float16)}
     new = agree(gpu_file(params, text), small, atol=5e-2)
-    assert "T.copy(acc_part, half)" in new
+    assert "T.copy(acc_part, narrow)" in new
 
 
 def test_two_products_into_one_sum() -> None:
