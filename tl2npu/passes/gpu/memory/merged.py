@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 
 from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
 from tl2npu.kernel.access import accesses, writes
+from tl2npu.kernel.memory import inferred
+from tl2npu.kernel.memory.inferred import Use
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.memory.roles import uses
 from tl2npu.kernel.model import (
@@ -68,6 +70,7 @@ class _Tiles:
         self._kernel = kernel
         self._is_made = is_made
         self._live = Liveness(kernel)
+        self._uses = inferred.uses(kernel)
         self._stmts = list(kernel.walk())
         self._groups: dict[Buffer, list[Buffer]] = {}
         self._gone: list[Copy] = []
@@ -182,7 +185,7 @@ class _Tiles:
         same = one.shape == other.shape and one.dtype == other.dtype and one.outside == other.outside
         if not same or not all(tile.is_tile and tile.statement is not None for tile in (one, other)):
             return False
-        if self._is_made is not None and not one.memory is other.memory is Memory.UB:
+        if self._is_made is not None and not (self._is_vector(one) and self._is_vector(other)):
             return False
         if not self._are_there(one, other):
             return False
@@ -191,6 +194,11 @@ class _Tiles:
         if not all(self._in_place(stmt, one, other) for stmt in self._stmts):
             return False
         return self._passes(one, other) and self._passes(other, one)
+
+    def _is_vector(self, tile: Buffer) -> bool:
+        """In UB, also where only element-wise loops touch it so far, which says nothing to the compiler (TL130)."""
+        bare = self._uses.get(tile, Use()) == Use() and tile.alloc == "alloc_shared"
+        return bare or tile.memory is Memory.UB
 
     def _are_tensors(self, group: list[Buffer]) -> bool:
         """One is loaded, another one is stored, and both are named after their tensors."""
