@@ -22,12 +22,12 @@ def landed(job: Job) -> Job:
     """The kernel without the tiles between products and their users: all of them, else as many as it can spare."""
     if hands_over_too_often(job):
         return job
-    waiting = [names] if (names := sorted(renamed.landings(job))) else []
+    waiting = [(names, False)] if (names := sorted(renamed.landings(job))) else []
     known: tuple[int, int] | None = None
     while waiting:
-        names = waiting.pop(0)
+        names, taken = waiting.pop(0)
         made = job.copied()
-        if not renamed.land(made, frozenset(names)):
+        if not renamed.land(made, frozenset(names), taken=taken):
             continue
         if (found := _objections(made, known or (0, 0))) is None and known is None:
             known = _objections(job)
@@ -36,7 +36,9 @@ def landed(job: Job) -> Job:
             job, known = made, found
         elif len(names) > 1:
             half = len(names) // 2
-            waiting[:0] = [names[:half], names[half:]]
+            waiting[:0] = [(names[:half], False), (names[half:], False)]
+        elif not taken:
+            waiting.insert(0, (names, True))
     return job
 
 

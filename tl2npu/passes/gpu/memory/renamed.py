@@ -7,7 +7,7 @@ is copied out of L0C and not read has no place where the compiler could wait for
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -16,6 +16,8 @@ from tl2npu.kernel.memory.roles import sites
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Stmt
 from tl2npu.passes.gpu.memory.landing import goes_by_rows
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.numbers import element_type
+from tl2npu.passes.writing.statements import parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
@@ -29,20 +31,21 @@ def drop(job: Job) -> None:
 
 
 def landings(job: Job) -> frozenset[str]:
-    """The tiles between L0C and the tile that is used, but for those that the checks are sure to ask for."""
+    """The tiles between L0C and the tile that is used, but for integers that are read by rows."""
     found = _Copies(job)
-    copies = (copy for _, copy in found.products() if not goes_by_rows(found.next_user(copy)))
+    copies = (copy for _, copy in found.products() if found.is_float(copy) or not found.goes_by_rows(copy))
     return frozenset(copy.src.buffer.name for copy in copies)
 
 
-def land(job: Job, names: frozenset[str]) -> bool:
+def land(job: Job, names: frozenset[str], *, taken: bool = False) -> bool:
     """Copy products to the tiles that are used, without these tiles between; False if none can be left out.
 
     The compiler loads a product in front of the first reader of its tile, which must take it whole (compiler-facts,
-    rule 7): that is for the checks to say (TL845).
+    rule 7; g2_inplace): that is for the checks to say (TL845). Where the first reader goes by rows, and where the
+    caller wants it ``taken``, a multiplication with 1 does so, which needs no second tile.
     """
     before = job.module
-    while (found := _Copies(job)).land(names):
+    while (found := _Copies(job)).land(names, taken=taken):
         continue
     return found.job.module is not before
 
@@ -74,11 +77,13 @@ class _Copies:
         self.job.apply(self.edits)
         return bool(self.taken)
 
-    def land(self, names: frozenset[str]) -> bool:
+    def land(self, names: frozenset[str], *, taken: bool) -> bool:
         """Leave out tiles of products that have these names; False if there are none."""
         for first, copy in self.products():
+            by_rows = taken or self.goes_by_rows(copy)
             if copy.src.buffer.name in names and not self.taken & {copy.src.buffer, copy.dst.buffer}:
-                self.write_load(first, copy)
+                if self.is_float(copy) or not by_rows:
+                    self.write_load(first, copy, by_rows=by_rows)
         self.job.apply(self.edits)
         return bool(self.taken)
 
@@ -122,10 +127,14 @@ class _Copies:
         later = any(touches(stmt, b) or (isinstance(stmt, Alloc) and stmt.buffer is b) for stmt in between)
         return None if later else first
 
-    def next_user(self, copy: Copy) -> Stmt | None:
-        """The next statement of the block that uses the tile of a copy."""
+    def goes_by_rows(self, copy: Copy) -> bool:
+        """Whether the next statement of the block that uses the tile of a copy takes it row by row."""
         site = self.places[id(copy)]
-        return next((stmt for stmt in site.body[site.position + 1 :] if touches(stmt, copy.dst.buffer)), None)
+        return goes_by_rows(next((s for s in site.body[site.position + 1 :] if touches(s, copy.dst.buffer)), None))
+
+    def is_float(self, copy: Copy) -> bool:
+        """Whether the elements of a copy are known to be floats."""
+        return element_type(self.job, copy.dst.buffer) == "float32"
 
     def load(self, copy: Copy) -> bool:
         """Load into the tile that is used."""
@@ -135,11 +144,12 @@ class _Copies:
         self.write_load(first, copy)
         return True
 
-    def write_load(self, first: Copy, copy: Copy) -> None:
-        """Leave out the tile between."""
+    def write_load(self, first: Copy, copy: Copy, *, by_rows: bool = False) -> None:
+        """Leave out the tile between; ``by_rows``: what was copied from it is taken whole in another way."""
         a, b = copy.src.buffer, copy.dst.buffer
         message = f"copied into `{b.name}` directly, without `{a.name}`"
-        self.write({first: (first.dst.node, b.name)}, copy, message, unused=a)
+        taken = parse(self.job, f"T.tile.mul({b.name}, {b.name}, 1.0)", copy.node) if by_rows else ()
+        self.write({first: (first.dst.node, b.name)}, copy, message, unused=a, instead=taken)
 
     def stores(self, copy: Copy) -> None:
         """``T.copy(a, b); T.copy(b, C[...])`` with nothing else in ``b``."""
@@ -168,14 +178,18 @@ class _Copies:
         message: str,
         *,
         unused: Buffer | None = None,
+        instead: Sequence[cst.BaseStatement] = (),
     ) -> None:
-        """Put other tiles into some copies, and leave one out."""
+        """Put other tiles into some copies, and leave one out, or write something ``instead``."""
         if unused is not None and unused.statement is not None:
             self.edits.remove(unused.statement)
         for node, name in changed.values():
             self.edits.replace(node, cst.Name(name))
         leave = self.edits.remove if copy.node in self.job.original else self.edits.move  # with the reason above it
-        leave(copy.node)
+        if instead:
+            self.edits.replace_many(copy.node, instead)
+        else:
+            leave(copy.node)
         self.taken |= {copy.src.buffer, copy.dst.buffer}
         self.job.change("TL137", copy.node, message)
 
