@@ -147,7 +147,7 @@ class Temporaries:
     ) -> str:
         """The name of a tile that is free until :meth:`release`; with ``keep``: for good.
 
-        ``own``: it may have the name that is wished for though the source has it; ``bare``: it is called just so.
+        ``own``: it may have the name that is wished for though the source has it; ``bare``: it is called just so, or ``<wish>_bits``.
         """
         key = (extents, dtype)
         free = self._free.get(key, [])
@@ -158,7 +158,8 @@ class Temporaries:
                 name = wish
                 self._own.add(wish)
             else:
-                name = self._names.fresh(wish if keep or bare else f"{_SUFFIX.sub('', wish)}_tmp")
+                wishes = (wish, f"{wish}_bits") if bare else (wish if keep else f"{_SUFFIX.sub('', wish)}_tmp",)
+                name = self._names.fresh(*wishes)
             shape = shape_text(self._job.kernel, extents)
             self.allocations.append(f"{name} = T.alloc_shared({shape}, {self.dtype_text(dtype)})")
         if not keep:

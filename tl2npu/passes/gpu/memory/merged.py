@@ -7,6 +7,8 @@ another. What the compiler makes of a statement that writes its own operand was 
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Iterator
 
 from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
@@ -58,9 +60,14 @@ def steps(job: Job, authors: frozenset[str]) -> None:
     tiles = _Tiles(job.kernel, lambda buffer: buffer.name not in authors)
     for one, other in list(tiles.flows()):
         tiles.join(one, other)
+    for one, other in list(tiles.landings()):
+        tiles.join(one, other)
     for first, again in list(tiles.repeated()):
         tiles.join(first.dst.buffer, again.dst.buffer, (first, again))
     tiles.write(job)
+
+
+_NUMBER = re.compile(r"_\d+$")
 
 
 class _Tiles:
@@ -88,6 +95,16 @@ class _Tiles:
                 for source in (access.operand.buffer for access in touched if access.reads):
                     if source is not target:
                         yield source, target
+
+    def landings(self) -> Iterator[tuple[Buffer, Buffer]]:
+        """Pairs of tiles between a tile and tensors of another type: what is loaded for it, and what is stored."""
+        copies = [stmt for stmt in self._stmts if isinstance(stmt, Copy)]
+        loaded = {copy.dst.buffer for copy in copies if copy.src.buffer.memory is Memory.GM}
+        stored = {copy.src.buffer for copy in copies if copy.dst.buffer.memory is Memory.GM}
+        for first, last in itertools.product(copies, copies):
+            one, other = first.src.buffer, last.dst.buffer
+            if first.dst.buffer is last.src.buffer and one in loaded - stored and other in stored - loaded:
+                yield one, other
 
     def is_made_once(self, tile: Buffer) -> bool:
         """One statement makes all that is in a tile, which then is handed over to the cube core as one."""
@@ -204,6 +221,8 @@ class _Tiles:
         """One is loaded, another one is stored, and both are named after their tensors."""
         if self._is_made is None or not all(map(self._is_made, group)):
             return False
+        if len({_NUMBER.sub("", tile.name) for tile in group}) == 1:
+            return False  # both are the same tile in the type of a tensor
         copies = [s for s in self._stmts if isinstance(s, Copy)]
         loaded = any(s.src.buffer.memory is Memory.GM and s.dst.buffer in group for s in copies)
         return loaded and any(s.dst.buffer.memory is Memory.GM and s.src.buffer in group for s in copies)
