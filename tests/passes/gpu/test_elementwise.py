@@ -115,7 +115,7 @@ REWRITTEN = [
     ("o[i, j] = 1.0 / z[i, j]", ["T.tile.fill(o, 1.0)", "o[i, j] = o[i, j] / z[i, j]"]),
     ("o[i, j] = 2 * x[i, j] + 1", ["o[i, j] = x[i, j] * 2 + 1"]),
     ("o[i, j] = 1 - x[i, j]", ["o[i, j] = x[i, j] * -1.0 + 1"]),
-    ("o[i, j] = x[i, j] * (s[i] * r[i])", ["s_times_r[i] = s[i] * r[i]", "o[i, j] = x[i, j] * s_times_r[i]"]),
+    ("o[i, j] = x[i, j] * (s[i] * r[i])", ["r[i] = s[i] * r[i]", "o[i, j] = x[i, j] * r[i]"]),
     ("o[i, j] /= s[i] + 1e-6", ["s_shifted[i] = s[i] + 1e-6", "o[i, j] /= s_shifted[i]"]),
     ("o[i, j] = T.max(x[i, j], 0.5)", ["T.tile.max(o, x, 0.5)"]),
     (

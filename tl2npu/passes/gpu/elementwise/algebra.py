@@ -132,6 +132,10 @@ class Algebra:
     def _binary(self, expr: Expr) -> Expr:
         left, right = expr.args
         sign = expr.name
+        for one, other in ((left, right), (right, left)) if sign == "*" else ():
+            if other.name == "/" and other.args[0].value == 1.0 and one.axes == other.args[1].axes:
+                self.seen.add("TL141")  # a vector instruction has no number on the left
+                return self._binary(binary("/", one, other.args[1]))
         if sign in ("+", "-") and "c" not in right.axes and right.kind not in ("load", "number"):
             together = self.factored(expr)
             if together is not None:

@@ -97,10 +97,11 @@ class _Tiles:
                         yield source, target
 
     def landings(self) -> Iterator[tuple[Buffer, Buffer]]:
-        """Pairs of tiles between a tile and tensors of another type: what is loaded for it, and what is stored."""
+        """Pairs of tiles between a tile and tensors of another type: what is loaded for it, and what a pass stores."""
         copies = [stmt for stmt in self._stmts if isinstance(stmt, Copy)]
         loaded = {copy.dst.buffer for copy in copies if copy.src.buffer.memory is Memory.GM}
         stored = {copy.src.buffer for copy in copies if copy.dst.buffer.memory is Memory.GM}
+        stored = {tile for tile in stored if self._is_made is not None and self._is_made(tile)}
         for first, last in itertools.product(copies, copies):
             one, other = first.src.buffer, last.dst.buffer
             if first.dst.buffer is last.src.buffer and one in loaded - stored and other in stored - loaded:
