@@ -210,9 +210,10 @@ def _copy_rows(job: Job, number: int) -> None:
     renamed: dict[Stmt, dict[str, str]] = {}
     copies: dict[Stmt | None, list[tuple[str, str]]] = {}
     for one in shared(found, job.kernel):
-        for place in one.users:
-            if not any(use.element for use in found[place].uses if use.buffer is one.buffer):
-                continue
+        reading = [p for p in one.users if any(use.element for use in found[p].uses if use.buffer is one.buffer)]
+        if not one.written and len(reading) == len(one.users):
+            reading = reading[1:]  # what no turn changes is read by one part as it is
+        for place in reading:
             mine = [stmt for stmt in found[place].body if one.buffer in _buffers([stmt])]
             is_vector = len(one.buffer.shape) == 1 and isinstance(one.buffer.node, cst.Call)
             if not is_vector or one.buffer in _buffers(mine, written=True) or one.buffer.statement is None:
