@@ -39,6 +39,18 @@ def test_one_tile_is_enough(body: str, there: str, gone: str) -> None:
     assert gone not in new
 
 
+def test_a_tile_between_is_left_out_where_its_value_is_not_wanted_again() -> None:
+    """``a`` passes a value on to ``b``, and then holds another one; both are converted on their way."""
+    tiles = {"x": "float32", "a": "float16", "b": "float16"}
+    lines = [f'{name} = T.alloc_shared((64, 64), "{dtype}")' for name, dtype in tiles.items()]
+    lines += ["T.copy(X, x)", "T.copy(x, a)", "T.copy(a, b)", MUL.format("x"), "T.copy(x, a)"]
+    lines += ["T.copy(a, A)", "T.copy(b, B)"]
+    params = ", ".join(f'{name}: T.Tensor((64, 64), "{dtype}")' for name, dtype in zip("XAB", tiles.values(), strict=True))
+    new = agree(gpu_file(params, "\n".join(lines), launch="T.Kernel(1, threads=128) as bx"), INPUTS, rtol=1e-3)
+    assert "T.copy(x, b)" in new
+    assert "T.copy(a, b)" not in new
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import libcst as cst
 
 from tl2npu.kernel.access import accesses, touches, writes
+from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.memory.roles import sites
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Stmt
 from tl2npu.passes.gpu.memory.landing import goes_by_rows
 from tl2npu.passes.job import Job
-from tl2npu.passes.writing.numbers import element_type
+from tl2npu.passes.writing.numbers import literal
 from tl2npu.passes.writing.statements import parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
@@ -31,10 +33,8 @@ def drop(job: Job) -> None:
 
 
 def landings(job: Job) -> frozenset[str]:
-    """The tiles between L0C and the tile that is used, but for integers that are read by rows."""
-    found = _Copies(job)
-    copies = (copy for _, copy in found.products() if found.is_float(copy) or not found.goes_by_rows(copy))
-    return frozenset(copy.src.buffer.name for copy in copies)
+    """The tiles between L0C and the tile that is used."""
+    return frozenset(copy.src.buffer.name for _, copy in _Copies(job).products())
 
 
 def land(job: Job, names: frozenset[str], *, taken: bool = False) -> bool:
@@ -65,6 +65,11 @@ class _Copies:
                 self.users.setdefault(buffer, []).append(stmt)
         self.mentioned = Counter(name.value for name in names_in(job.located.node))
 
+    @cached_property
+    def liveness(self) -> Liveness:
+        """The tiles whose values are wanted behind each statement."""
+        return Liveness(self.job.kernel)
+
     def drop(self) -> bool:
         """Leave out copies; False if every one is needed."""
         for copy in self.stmts:
@@ -80,10 +85,8 @@ class _Copies:
     def land(self, names: frozenset[str], *, taken: bool) -> bool:
         """Leave out tiles of products that have these names; False if there are none."""
         for first, copy in self.products():
-            by_rows = taken or self.goes_by_rows(copy)
             if copy.src.buffer.name in names and not self.taken & {copy.src.buffer, copy.dst.buffer}:
-                if self.is_float(copy) or not by_rows:
-                    self.write_load(first, copy, by_rows=by_rows)
+                self.write_load(first, copy, by_rows=taken or self.goes_by_rows(copy))
         self.job.apply(self.edits)
         return bool(self.taken)
 
@@ -113,17 +116,23 @@ class _Copies:
 
     def loaded(self, copy: Copy) -> Copy | None:
         """``T.copy(x, a)`` of ``T.copy(x, a); T.copy(a, b)`` with nothing else in ``a``."""
-        a, b = copy.src.buffer, copy.dst.buffer
-        others, site = self.others(a, copy), self.places[id(copy)]
-        if others is None or len(others) != 1:
+        others = self.others(copy.src.buffer, copy)
+        return self.filled(copy) if others is not None and len(others) == 1 else None
+
+    def passed(self, copy: Copy) -> Copy | None:
+        """The same where ``a`` holds other values before and behind."""
+        a, steps = copy.src.buffer, self.liveness.steps
+        wanted = any(a in step.live for step in steps if step.stmt is copy) or self.others(a, copy) is None
+        return None if wanted or all(step.stmt is not copy for step in steps) else self.filled(copy)
+
+    def filled(self, copy: Copy) -> Copy | None:
+        """What copies all that is in its tile to the source of a copy, with no use of the two tiles between."""
+        a, b, site = copy.src.buffer, copy.dst.buffer, self.places[id(copy)]
+        uses = [number for number, stmt in enumerate(site.body[: site.position]) if touches(stmt, a)]
+        first = site.body[uses[-1]] if uses else None
+        if not isinstance(first, Copy) or first.via or first.dst.buffer is not a or not first.dst.is_whole:
             return None
-        (first,) = others
-        if not isinstance(first, Copy) or first.dst.buffer is not a or not first.dst.is_whole:
-            return None
-        there = self.places[id(first)]
-        if there.body is not site.body or there.position > site.position:
-            return None
-        between = site.body[there.position + 1 : site.position]
+        between = site.body[uses[-1] + 1 : site.position]
         later = any(touches(stmt, b) or (isinstance(stmt, Alloc) and stmt.buffer is b) for stmt in between)
         return None if later else first
 
@@ -132,24 +141,25 @@ class _Copies:
         site = self.places[id(copy)]
         return goes_by_rows(next((s for s in site.body[site.position + 1 :] if touches(s, copy.dst.buffer)), None))
 
-    def is_float(self, copy: Copy) -> bool:
-        """Whether the elements of a copy are known to be floats."""
-        return element_type(self.job, copy.dst.buffer) == "float32"
-
     def load(self, copy: Copy) -> bool:
         """Load into the tile that is used."""
         first = self.loaded(copy)
-        if first is None or first.src.buffer.memory is not Memory.GM:
+        alone, first = first is not None, first or self.passed(copy)
+        if first is None or _is_product(first) or first.src.buffer is copy.dst.buffer:
             return False
-        self.write_load(first, copy)
+        self.write_load(first, copy, alone=alone)
         return True
 
-    def write_load(self, first: Copy, copy: Copy, *, by_rows: bool = False) -> None:
-        """Leave out the tile between; ``by_rows``: what was copied from it is taken whole in another way."""
+    def write_load(self, first: Copy, copy: Copy, *, by_rows: bool = False, alone: bool = True) -> None:
+        """Leave out the tile between, which is not there any more if the copies were ``alone``.
+
+        ``by_rows``: what was copied from it is taken whole in another way.
+        """
         a, b = copy.src.buffer, copy.dst.buffer
         message = f"copied into `{b.name}` directly, without `{a.name}`"
-        taken = parse(self.job, f"T.tile.mul({b.name}, {b.name}, 1.0)", copy.node) if by_rows else ()
-        self.write({first: (first.dst.node, b.name)}, copy, message, unused=a, instead=taken)
+        one = literal(self.job, b, cst.Integer("1"))
+        taken = parse(self.job, f"T.tile.mul({b.name}, {b.name}, {one})", copy.node) if by_rows else ()
+        self.write({first: (first.dst.node, b.name)}, copy, message, unused=a if alone else None, instead=taken)
 
     def stores(self, copy: Copy) -> None:
         """``T.copy(a, b); T.copy(b, C[...])`` with nothing else in ``b``."""
