@@ -9,6 +9,7 @@ from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.run import ROW_SPLIT_CHECKS, check_families
 from tl2npu.passes.gpu.memory import renamed
 from tl2npu.passes.job import Job
+from tl2npu.passes.names import tiles
 from tl2npu.strategy.attempt import evenness, subject_of
 
 _FAMILIES = (
@@ -24,6 +25,7 @@ def landed(job: Job) -> Job:
         return job
     waiting = [(names, False)] if (names := sorted(renamed.landings(job))) else []
     known: tuple[int, int] | None = None
+    before = job
     while waiting:
         names, taken = waiting.pop(0)
         made = job.copied()
@@ -39,6 +41,8 @@ def landed(job: Job) -> Job:
             waiting[:0] = [(names[:half], False), (names[half:], False)]
         elif not taken:
             waiting.insert(0, (names, True))
+    if job is not before:
+        tiles.number_again(job)
     return job
 
 

@@ -45,7 +45,8 @@ def test_a_tile_between_is_left_out_where_its_value_is_not_wanted_again() -> Non
     lines = [f'{name} = T.alloc_shared((64, 64), "{dtype}")' for name, dtype in tiles.items()]
     lines += ["T.copy(X, x)", "T.copy(x, a)", "T.copy(a, b)", MUL.format("x"), "T.copy(x, a)"]
     lines += ["T.copy(a, A)", "T.copy(b, B)"]
-    params = ", ".join(f'{name}: T.Tensor((64, 64), "{dtype}")' for name, dtype in zip("XAB", tiles.values(), strict=True))
+    typed = zip("XAB", tiles.values(), strict=True)
+    params = ", ".join(f'{name}: T.Tensor((64, 64), "{dtype}")' for name, dtype in typed)
     new = agree(gpu_file(params, "\n".join(lines), launch="T.Kernel(1, threads=128) as bx"), INPUTS, rtol=1e-3)
     assert "T.copy(x, b)" in new
     assert "T.copy(a, b)" not in new

@@ -7,7 +7,7 @@ that is used again for something else keeps its name: a word would be false half
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import libcst as cst
 
@@ -55,10 +55,19 @@ def say_what_they_hold(job: Job, authors: frozenset[str]) -> None:
             source, word = found or (tile, "tmp")
             stem = _stem(source, new)
             new[tile.name] = names.fresh(*(_short(part, word) for part in (_PLACE.sub("", stem), stem)))
-    for name in (tile.name for tile in tiles if new[tile.name] == tile.name):
-        stem = _NUMBER.sub("", name)
-        before = (wish for wish in (stem, *(f"{stem}_{number}" for number in range(2, 10))) if wish < name)
-        new[name] = next((wish for wish in before if wish in new and wish not in new.values()), name)
+    _rename(job, new)
+
+
+def number_again(job: Job) -> None:
+    """The tiles of passes that have a number get the lowest ones, where others are gone by now."""
+    names, new = Names(job), {}
+    for tile in (item.buffer for item in job.kernel.walk() if isinstance(item, Alloc)):
+        if tile.node not in job.original and _NUMBER.search(tile.name):
+            new[tile.name] = names.lower(tile.name, _NUMBER.sub("", tile.name))
+    _rename(job, new)
+
+
+def _rename(job: Job, new: Mapping[str, str]) -> None:
     edits = Edits(job.file.index)
     for node in names_in(job.located.node):
         if (name := new.get(node.value, node.value)) != node.value:

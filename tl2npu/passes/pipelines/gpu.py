@@ -141,4 +141,5 @@ class _Rest:
         parameters.drop_unread(job, self.read, self.before, alone=True)
         imports.drop_alias(job, self.alias)
         tiles.say_what_they_hold(job, self.authors)
+        tiles.number_again(job)
         tidy.join_lines(job)

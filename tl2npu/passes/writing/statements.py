@@ -87,6 +87,15 @@ class Names:
         self._taken.add(found)
         return found
 
+    def lower(self, name: str, stem: str) -> str:
+        """The stem if it is free, else with the lowest number that is; ``name`` where no lower one is."""
+        found = next(wish for wish in self._candidates((stem,)) if wish != name)
+        if len(found) > len(name) or (len(found) == len(name) and found > name):
+            return name
+        self._taken.add(found)
+        self._taken.discard(name)
+        return found
+
     def variables(self, *wishes: Sequence[str], inside: Iterable[cst.CSTNode]) -> list[str]:
         """Names for the variables of a loop that stands at the nodes ``inside``, the first one possible of each kind.
 

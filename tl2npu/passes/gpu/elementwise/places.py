@@ -147,7 +147,8 @@ class Temporaries:
     ) -> str:
         """The name of a tile that is free until :meth:`release`; with ``keep``: for good.
 
-        ``own``: it may have the name that is wished for though the source has it; ``bare``: it is called just so, or ``<wish>_bits``.
+        ``own``: it may have the name that is wished for though the source has it; ``bare``: it is called just so, or
+        ``<wish>_bits``.
         """
         key = (extents, dtype)
         free = self._free.get(key, [])
