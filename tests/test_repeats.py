@@ -1,7 +1,8 @@
 """How often the same work is done again for one kernel: ceilings, which may only go down.
 
 They went up for what readers want: a launch that asks for the parity of its rows (TL138) is one more edit (one part in
-fifty), black breaks statements that nobody wants on one line in any file, and a number of stages has a name of its own.
+fifty), black breaks statements that nobody wants on one line in any file, a number of stages has a name of its own, and
+a product that is taken whole in its own tile (TL133) is one more edit.
 Kernels of the vector cores that keep their launch are tried with one core (TL234), a tenth more builds in that group.
 A form that is written again from where its ways part is one of the other ways, no build. Where fixtures went, every
 third one is another one: the code before counts the same on these.
@@ -19,8 +20,8 @@ from benchmarks.repeats import KINDS, Work, work_of
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CEILINGS = {  # the mean over every third fixture of a group, for each kernel
-    "gpu": (1, 0.1, 1.1, 10.8, 9.4, 39.9, 95.5, 0.7),
-    "workspace vid expert mma cube": (1.4, 0, 1.2, 6.7, 5, 8.6, 29.2, 1.4),
+    "gpu": (1, 0.1, 1.1, 11, 9.4, 39.9, 96.5, 0.7),
+    "workspace vid expert mma cube": (1.4, 0, 1.2, 6.7, 5, 8.7, 29.2, 1.4),
     "npuir": (0.7, 0.2, 1.2, 8.7, 6.2, 28, 62.2, 1.2),
 }
 """By group, in the order of :data:`KINDS`, of a process that has migrated nothing else: others parse fewer snippets."""
