@@ -447,7 +447,7 @@ class Reader:
             if op is not None and op.kind is Kind.LAUNCH and self.launch is None:
                 self._read_launch(node, item, call, op, env)
                 return self.block(body_of(node), env, via)
-        written = as_if(node, self.names) if self.is_gpu else None
+        written = as_if(node, self.names)
         if written is not None:
             branch = self.branch(written, env, via)
             branch.node = node

@@ -33,6 +33,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports, unused
 from tl2npu.passes.pipelines.traits import Traits, uses, vid_name
 from tl2npu.passes.plain import compared_types, generated_names
+from tl2npu.passes.plain.branches import conditions
 from tl2npu.passes.writing import tidy
 
 
@@ -104,6 +105,7 @@ def whole_tiles(job: Job, kind: Traits) -> None:
 
 def without_sync(job: Job, on_chip: bool) -> None:
     """One text for both cores; ``on_chip``: tiles will be handed over on chip, one by one."""
+    conditions.to_python(job)
     configs = [read_configs(job.file, found).values for found in compilations(job.located)]
     automatic = any(values.get(CV_SYNC) and values.get(COMBINE) for values in configs)
     coverage.check(job, automatic)
