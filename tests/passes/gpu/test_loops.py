@@ -375,3 +375,26 @@ def test_refused(body: str) -> None:
     with pytest.raises(Blocked) as caught:
         after(normalise, kernel(body))
     assert caught.value.code == "TL120"
+
+
+def test_a_loop_that_runs_once_names_the_only_element() -> None:
+    """The number of the only row: ``s[0]`` in a loop over ``i`` is ``s[i]``; of longer tiles it stays."""
+    body = """a = T.alloc_fragment((1, 64), "float32")
+s = T.alloc_fragment((1,), "float32")
+m = T.alloc_fragment((1,), "float32")
+T.clear(s)
+T.copy(A[bx, 0], a)
+T.reduce_max(a, m, dim=1)
+for i in T.Parallel(1):
+    new = m[0] * 0.5
+    s[0] = T.exp2(m[0] - new) + s[0] + a[0, 3]
+    m[0] = new
+for j in T.Parallel(64):
+    a[0, j] = (a[0, j] - m[0]) * s[0]
+T.copy(a, O[bx, 0])
+"""
+    values = np.random.default_rng(3).standard_normal((2, 64)).astype(np.float32)
+    new = agree(gpu_file('A: T.Tensor((2, 64), "float32"), O: T.Tensor((2, 64), "float32")', body), {"A": values})
+    half = values.max(1, keepdims=True) / 2
+    expected = (values - half) * (np.exp2(half) + values[:, 3:4])
+    np.testing.assert_allclose(run(new, {"A": values})["O"], expected, rtol=1e-4, atol=1e-4)

@@ -26,6 +26,7 @@ from tl2npu.passes.plain.loops.continues import drop_continues
 from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
 from tl2npu.passes.plain.loops.nests import untangle
+from tl2npu.passes.plain.loops.single import use_index
 from tl2npu.passes.plain.types.names import STRINGS
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import Names, expression, parse
@@ -48,6 +49,7 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     to_serial(job)
     _refuse_jumps(job)
     _parallel(job)
+    use_index(job)
     drop_continues(job)
     _plain_calls(job)
     _plain_assignments(job)
