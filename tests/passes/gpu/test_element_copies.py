@@ -627,3 +627,14 @@ def test_a_column_whose_length_has_a_name() -> None:
     found = run(new, {"X": x, "Y": np.zeros((64, 4), np.float32)})["Y"]
     np.testing.assert_array_equal(found[:, 1], x.sum(axis=1))
     assert not found[:, [0, 2, 3]].any()
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((4100,), "float16"), ((3, 100), "float32")])
+def test_a_whole_tensor_is_copied_in_runs(shape: tuple[int, ...], dtype: str) -> None:
+    """Of any size, and of another element type; the last run ends with the tensor, or with its row."""
+    params = f'A: T.Tensor({shape}, "float16"), O: T.Tensor({shape}, "{dtype}")'
+    text = gpu_file(params, "T.copy(A, O)\n", launch="T.Kernel(1, threads=128) as bx")
+    values = np.arange(np.prod(shape)).reshape(shape).astype(np.float16)
+    new = agree(text, {"A": values})
+    assert "T.ceildiv" in new
+    np.testing.assert_array_equal(run(new, {"A": values})["O"], values.astype(dtype))

@@ -34,6 +34,8 @@ from tl2npu.passes.writing.tiles import Tiles, dtype_text, last_allocation
 from tl2npu.source.edits import Edits
 
 _MATRIX = 2
+_RUN = 2048
+"""How many elements of whole tensors are copied at once: any type has room for two such tiles."""
 _SHORT = {"float16": "half", "bfloat16": "bf16", "float32": "f32", "int32": "i32", "int8": "i8", "uint8": "u8"}
 
 
@@ -111,24 +113,36 @@ def _column(job: Job, stmt: Copy, column: Column, edits: Edits, tiles: Tiles) ->
 
 
 def _between(job: Job, stmt: Copy, edits: Edits, tiles: Tiles) -> None:
-    """A tile between two tensors; two where they differ in type."""
-    dims = stmt.src.dims if stmt.src.dims and not all(dim.is_point for dim in stmt.src.dims) else stmt.dst.dims
-    shape = [_extent(dim) for dim in dims or ()]
-    if None in shape or not 1 <= len([size for size in shape if size]) <= _MATRIX:
-        raise Blocked("TL170", stmt.node, "cannot tell the size of this copy between two tensors")
-    size = shape_text(job.kernel, [text for text in shape if text])
-    name = tiles.names.fresh(f"{stmt.src.buffer.name.lower()}_tile")
+    """A tile between two tensors, or between a run of elements of each; two tiles where they differ in type."""
     source, target = stmt.src.buffer, stmt.dst.buffer
-    lines = [f"T.copy({code(stmt.src.node)}, {name})"]
+    name = tiles.names.fresh(f"{source.name.lower()}_tile")
+    around: list[str] = []
+    if stmt.src.dims is stmt.dst.dims is None and source.shape == target.shape:
+        size = shape_text(job.kernel, [str(_RUN)])
+        *sizes, last_size = map(code, source.shape_nodes)
+        indices = [tiles.names.fresh("row", "r") for _ in sizes]
+        around = [f"for {index} in T.serial({count}):" for index, count in zip(indices, sizes, strict=True)]
+        run = tiles.names.fresh("run")
+        around.append(f"for {run} in T.serial(T.ceildiv({last_size}, {_RUN})):")
+        ends = [f"{buffer.name}[{', '.join([*indices, f'{run} * {_RUN}'])}]" for buffer in (source, target)]
+    else:
+        dims = stmt.src.dims if stmt.src.dims and not all(dim.is_point for dim in stmt.src.dims) else stmt.dst.dims
+        shape = [_extent(dim) for dim in dims or ()]
+        if None in shape or not 1 <= len([size for size in shape if size]) <= _MATRIX:
+            raise Blocked("TL170", stmt.node, "cannot tell the size of this copy between two tensors")
+        size = shape_text(job.kernel, [text for text in shape if text])
+        ends = [code(stmt.src.node), code(stmt.dst.node)]
+    lines = [f"T.copy({ends[0]}, {name})"]
     made = [f"{name} = T.alloc_shared({size}, {dtype_text(source)})"]
     if not same_type(job, source, target):
         converted = tiles.names.fresh(f"{target.name.lower()}_tile")
         made.append(f"{converted} = T.alloc_shared({size}, {dtype_text(target)})")
         lines.append(f"T.copy({name}, {converted})")
         name = converted
-    lines.append(f"T.copy({name}, {code(stmt.dst.node)})")
+    lines.append(f"T.copy({name}, {ends[1]})")
     last = last_allocation(job, stmt)
-    text = "\n".join(lines) + "\n"
+    nested = [" " * 4 * depth + line for depth, line in enumerate(around)]
+    text = "\n".join([*nested, *(" " * 4 * len(around) + line for line in lines)]) + "\n"
     if last is not None and last.buffer.statement is not None:
         for line in made:
             tiles.add(last.buffer, line)
