@@ -70,6 +70,7 @@ def own_blocks_form(job: Job) -> None:
     without_sync(job, on_chip=False)
     own_blocks.launch_twice(job)
     compared_types.convert(job)
+    generated_names.rename(job)
     allocations.infer_allocations(job)
     pass_configs.require(job, SINGLE_CORE)
     unused.drop_unused_names(job, before)
