@@ -150,3 +150,10 @@ def test_values(body: str, codes: list[str]) -> None:
 )
 def test_wide_floats(body: str, codes: list[str]) -> None:
     assert sorted(found(body)) == codes
+
+
+@pytest.mark.parametrize(("dtype", "codes"), [("int64", ["TL710"]), ("int32", [])])
+def test_a_vector_that_becomes_a_tile(dtype: str, codes: list[str]) -> None:
+    """The generated ``Broadcast`` begins with ``Brcb``, which takes elements of 16 and of 32 bits."""
+    tiles = f'e = T.alloc_ub((64,), "{dtype}")\nd = T.alloc_ub((64, 64), "{dtype}")\nT.copy(d[0, :], e)\n'
+    assert found(tiles + "for i, j in T.Parallel(64, 64):\n    d[i, j] = e[i]") == codes

@@ -56,6 +56,26 @@ def test_rows_that_nobody_sees(body: str) -> None:
     assert "TL873" in warnings(TILES + body, launch=ONE, params=PARAMS, jit="")
 
 
+VECTOR = """
+v = T.alloc_ub((64,), "int64")
+f = T.alloc_ub((64,), "float32")
+T.copy(I[cid * 64], v)
+"""
+OF_A_VECTOR = {
+    "to a vector as long": ("T.copy(v, f)\nT.copy(f, J[cid * 64])", False),
+    "to a longer vector": ("T.copy(v, f)\nT.copy(f, K[cid * 64])", True),
+    "summed": ("T.copy(v, f)\nT.reduce_sum(f, f, dim=-1)\nT.copy(f, J[cid * 64])", True),
+    "as rows of a tensor": ("for i in T.serial(64):\n    T.copy(K[v[i]], f)\n    T.copy(f, J[cid * 64])", True),
+}
+
+
+@pytest.mark.parametrize(("body", "used"), OF_A_VECTOR.values(), ids=OF_A_VECTOR.keys())
+def test_elements_of_a_vector(body: str, used: bool) -> None:
+    params = 'I: T.Tensor((500,), "int64"), J: T.Tensor((500,), "float32"), K: T.Tensor((512,), "float32")'
+    assert ("TL873" in errors(VECTOR + body, launch=ONE, params=params, jit="")) == used
+    assert ("TL873" in warnings(VECTOR + body, launch=ONE, params=params, jit="")) != used
+
+
 @pytest.mark.parametrize("args", ["n", "n=500"])
 @pytest.mark.parametrize(("shift", "found"), [(1, True), (0, False), (-1, False)])
 def test_rows_that_start_further_on(shift: int, found: bool, args: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tl2npu.checks.operators.types import types_of
-from tl2npu.checks.operators.vector_form import ParallelStore, parallel_stores
+from tl2npu.checks.operators.vector_form import ParallelStore, all_broadcast, parallel_stores
 from tl2npu.checks.row_split.split import is_element
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import element_types
@@ -92,6 +92,12 @@ def _store(subject: Subject, found: ParallelStore) -> Iterator[Finding]:
     types = types_of(subject, target)
     if found.form == "scalar" or target.memory is not Memory.UB or not types:
         return
+    wide = {"int64", "uint64", "float64"}
+    for load in found.value.loads if all_broadcast(found) else ():
+        if (given := types_of(subject, load.buffer)) and given <= wide:
+            text = f"`{load.buffer.name}` is {min(given)}: the compiler spreads vectors of up to 32 bits only"
+            yield Finding("TL710", found.store.node, text)
+            return
     for part in found.value.walk():
         signs = part.kind == "binary" or part.name == "~"
         sign = part.name if signs else _CALLS.get(part.name, "") if part.kind == "call" else ""

@@ -23,8 +23,8 @@ from tl2npu.results import Severity
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """One finding for each load that ends with its tensor in a known call; columns stop a kernel, and so do rows that
-    come into a result; others are told.
+    """One finding for each load that ends with its tensor in a known call; columns stop a kernel, and so do rows and
+    elements of vectors that come into a result; others are told.
 
     Of sizes that nobody knows: where more rows are stored than the tensor has; what is summed is told, and what moves
     rows of a tensor whose size each call chooses.
@@ -53,7 +53,8 @@ def _rest(sampler: Sampler, move: Move) -> Finding | None:
         for known in sampler.calls(move.placed, sampler.subject.values):
             where = sampler.find(move.placed, goal, known)
             if where is not None:
-                used = axis == last or further or _are_used(sampler, move, axis, known)
+                of_columns = axis == last and len(move.inner.buffer.shape) > 1
+                used = of_columns or further or _are_used(sampler, move, axis, known)
                 return _finding(move, where, None if used else "warning")
         if further:
             return _finding(move, "", None)
@@ -141,6 +142,8 @@ class RowFlow:
 
     def _follow(self, placed: Placed, buffer: Buffer, axis: int) -> None:
         stmt = placed.stmt
+        operands = (*reads(stmt), *writes(stmt))
+        self.moved |= any(load.buffer is buffer for one in operands for dim in one.dims or () for load in dim.loads)
         if isinstance(stmt, Store):
             self._store(placed, stmt, buffer, axis)
         elif isinstance(stmt, (Branch, Let)):

@@ -16,6 +16,7 @@ from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.tree import Expr, binary, call, cast, number, show
 
 if TYPE_CHECKING:
+    from tl2npu.kernel.symbolic import Sym
     from tl2npu.passes.gpu.elementwise.legality import Legality
 
 _EXACT = 2**24
@@ -38,9 +39,25 @@ def is_short(value: Expr) -> bool:
     return value.kind == "index" or (value.kind == "load" and element_types.is_exact(value.dtype))
 
 
+def _is_small(lowering: Legality, value: Expr) -> bool:
+    """Every value of a sum of loop variables, sizes and numbers is one of float32."""
+    found = _sum(value)
+    return found is not None and lowering.reading.is_below(found, _EXACT)
+
+
+def _sum(value: Expr) -> Sym | None:
+    if value.kind != "binary":
+        return value.sym
+    left, right = map(_sum, value.args)
+    if left is None or right is None or value.name not in "+-*":
+        return None
+    return {"+": left + right, "-": left - right, "*": left * right}[value.name]
+
+
 def comparable(lowering: Legality, sign: str, left: Expr, right: Expr, rest: frozenset[str]) -> tuple[str, Expr, Expr]:
     """A comparison of integers as an equal one of float32, ``left`` the side with elements."""
-    if is_short(left) or is_short(right):  # rounding the other side keeps the order
+    if any(is_short(side) or _is_small(lowering, side) for side in (left, right)):
+        # rounding the other side keeps the order
         return sign, _as_float(lowering, left), _as_float(lowering, right)
     own = _type(lowering, left, right)
     left, right = lowering.unified(left, own), lowering.unified(right, own)

@@ -37,6 +37,8 @@ class Legality(Instructions):
             self.fill(value, place, item)
         elif value.kind == "index":
             self.move(index_vector(self, value, place.dtype), place, None)
+        elif value.kind == "cast" and (vector := self.picked(value)) is not None:
+            self.move(vector, place, item)  # converted before it is spread
         elif value.kind == "cast":
             self.convert(value, place, rest)
         elif value.kind == "select":

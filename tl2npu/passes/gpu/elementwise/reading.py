@@ -18,7 +18,7 @@ from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.iterations import may_meet
 from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.kernel.simplified import simplified
-from tl2npu.kernel.symbolic import Sym, var
+from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.passes.gpu.elementwise import functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
 from tl2npu.passes.gpu.elementwise.tree import (
@@ -41,6 +41,8 @@ _ROW, _COLUMN = frozenset("r"), frozenset("c")
 OWN = "own"
 """A number that is written in the type of the tiles beside it."""
 _NONE: frozenset[str] = frozenset()
+_TILE = 2**20
+"""More bytes than any memory of a core has (facts 2), and so more elements than a tile has along an axis."""
 
 _OF_INTEGERS = (
     *(cst.Add, cst.Subtract, cst.Multiply, cst.FloorDivide, cst.Modulo),
@@ -136,6 +138,13 @@ class Reading:
         """What is known of the variables in the nest."""
         inner = self.nest.loops[-1]
         return Reach(self._kernel, self.evaluator).bounds(parents_of(self._kernel, inner), inner)
+
+    def is_below(self, value: Sym, limit: int) -> bool:
+        """True if an integer is between ``-limit`` and ``limit``, without these, in every turn."""
+        tiles = (buffer.shape for buffer in self._kernel.buffers.values() if buffer.memory is not Memory.GM)
+        small = tuple(const(_TILE - 1) - size for shape in tiles for size in shape)
+        known = replace(self.bounds, facts=(*self.bounds.facts, *small))
+        return all(known.is_not_negative(const(limit - 1) - side) for side in (value, -value))
 
     def only_here(self, name: str) -> bool:
         """Whether a name occurs in the nest only."""
