@@ -271,3 +271,13 @@ def test_repeats_of_both_cores_stays_with_both() -> None:
         T.copy(row, O[cid + 32, 0])
     """
     assert only(migrated(vector_file(body))).disposition == "unchanged"
+
+
+def test_both_cores_doing_the_same_lose_nothing_with_one() -> None:
+    """Plain stores are made once then; what a tensor is updated with would count once, and not twice."""
+    body = 'with T.Scope("V"):\n    T.copy(A[cid * 32, 0], a)\n    T.tile.exp(a, a)\n    T.copy(a, O[cid * 32, 0])\n'
+    old = vector_file('a = T.alloc_ub((32, 64), "float32")\n' + body)
+    assert only(migrated(old)).target == "developer-threads1"
+    assert "T.Kernel(2, threads=1, is_npu=True) as (cid)" in developer(old)
+    same_results(old, developer(old))
+    refused(old.replace("T.copy(A[cid", "T.copy(O[cid"), "TL222")

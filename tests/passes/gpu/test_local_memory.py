@@ -249,21 +249,22 @@ def test_what_the_vector_cores_branch_on_is_no_variable_of_the_cube_core(
     np.testing.assert_array_equal(run(new, {**tensors, "M": taken})["O"], expected)
 
 
-def test_an_integer_of_a_branch_on_a_tile_is_one_as_well() -> None:
+@pytest.mark.parametrize(("scalar", "at"), [('T.alloc_var("int32")', ""), ('T.alloc_local((1,), "int32")', "[0]")])
+def test_an_integer_of_a_branch_on_a_tile_is_one_as_well(scalar: str, at: str) -> None:
     params = 'G: T.Tensor((2, 4), "float32"), P: T.Tensor((2, 64), "float32"), O: T.Tensor((2, 64), "float32")'
-    body = """x = T.alloc_fragment([64], "float32")
+    body = f"""x = T.alloc_fragment([64], "float32")
 g = T.alloc_var("float32")
 most = T.alloc_var("float32")
-last = T.alloc_var("int32")
+last = {scalar}
 most = 0.0
 for k in T.serial(4):
     g = G[bx, k]
     if g != 0:
-        last = k
+        last{at} = k
         most = T.max(most, T.exp(g))
 T.copy(P[bx, 0], x)
 for k in T.serial(4):
-    if k <= last:
+    if k <= last{at}:
         for i in T.Parallel(64):
             x[i] = x[i] + most
 T.copy(x, O[bx, 0])
