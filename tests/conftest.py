@@ -28,4 +28,4 @@ def pytest_collection_finish() -> None:
     # Thousands of tests and all modules stay until the end; to look through them again and again takes a tenth.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 10, 10)
+    gc.set_threshold(100_000, 20, 20)

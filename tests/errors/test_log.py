@@ -174,16 +174,16 @@ def test_hostile_logs_take_no_longer_than_their_size() -> None:
     """Binary data, lines without end, messages without end: each in some seconds, on any machine."""
     needles = [template.needle for entry in ENTRIES for template in entry.says]
     for data in (
-        os.urandom(3_000_000),
-        b"a" * 3_000_000,
-        b"error code " * 100_000,
-        b"error code is 507015 EZ9999 Check failed: \n" * 50_000,
-        b"errcode:(" + b"0x1," * 200_000,
-        (" ".join(needles) * 20).encode(),
-        b"Unsupported argument type: " * 40_000,
-        b"<class 'tvm.tir" * 40_000,
+        os.urandom(1_000_000),
+        b"a" * 1_000_000,
+        b"error code " * 35_000,
+        b"error code is 507015 EZ9999 Check failed: \n" * 17_000,
+        b"errcode:(" + b"0x1," * 70_000,
+        (" ".join(needles) * 7).encode(),
+        b"Unsupported argument type: " * 14_000,
+        b"<class 'tvm.tir" * 14_000,
     ):
-        assert took(data) < 4
+        assert took(data) < 2
 
 
 def test_found_is_a_value() -> None:
