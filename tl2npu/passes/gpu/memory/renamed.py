@@ -115,26 +115,17 @@ class _Copies:
                 yield first, copy
 
     def loaded(self, copy: Copy) -> Copy | None:
-        """``T.copy(x, a)`` of ``T.copy(x, a); T.copy(a, b)`` with nothing else in ``a``."""
-        others = self.others(copy.src.buffer, copy)
-        return self.filled(copy) if others is not None and len(others) == 1 else None
-
-    def passed(self, copy: Copy) -> Copy | None:
-        """The same where ``a`` holds other values before and behind."""
-        a, steps = copy.src.buffer, self.liveness.steps
-        wanted = any(a in step.live for step in steps if step.stmt is copy) or self.others(a, copy) is None
-        return None if wanted or all(step.stmt is not copy for step in steps) else self.filled(copy)
-
-    def filled(self, copy: Copy) -> Copy | None:
-        """What copies all that is in its tile to the source of a copy, with no use of the two tiles between."""
-        a, b, site = copy.src.buffer, copy.dst.buffer, self.places[id(copy)]
-        uses = [number for number, stmt in enumerate(site.body[: site.position]) if touches(stmt, a)]
-        first = site.body[uses[-1]] if uses else None
+        """``T.copy(x, a)`` of ``T.copy(x, a); T.copy(a, b)`` where what is in ``a`` is not wanted again."""
+        a, b, site, others = copy.src.buffer, copy.dst.buffer, self.places[id(copy)], self.others(copy.src.buffer, copy)
+        before = [number for number, stmt in enumerate(site.body[: site.position]) if touches(stmt, a)]
+        first = site.body[before[-1]] if before and others is not None else None
         if not isinstance(first, Copy) or first.via or first.dst.buffer is not a or not first.dst.is_whole:
             return None
-        between = site.body[uses[-1] + 1 : site.position]
-        later = any(touches(stmt, b) or (isinstance(stmt, Alloc) and stmt.buffer is b) for stmt in between)
-        return None if later else first
+        between = site.body[before[-1] + 1 : site.position]
+        if first.src.buffer is b or any(touches(s, b) or (isinstance(s, Alloc) and s.buffer is b) for s in between):
+            return None
+        done = others == [first] or any(s.stmt is copy and a not in s.live for s in self.liveness.steps)
+        return first if done else None
 
     def goes_by_rows(self, copy: Copy) -> bool:
         """Whether the next statement of the block that uses the tile of a copy takes it row by row."""
@@ -144,22 +135,19 @@ class _Copies:
     def load(self, copy: Copy) -> bool:
         """Load into the tile that is used."""
         first = self.loaded(copy)
-        alone, first = first is not None, first or self.passed(copy)
-        if first is None or _is_product(first) or first.src.buffer is copy.dst.buffer:
+        if first is None or _is_product(first):
             return False
-        self.write_load(first, copy, alone=alone)
+        self.write_load(first, copy)
         return True
 
-    def write_load(self, first: Copy, copy: Copy, *, by_rows: bool = False, alone: bool = True) -> None:
-        """Leave out the tile between, which is not there any more if the copies were ``alone``.
-
-        ``by_rows``: what was copied from it is taken whole in another way.
-        """
+    def write_load(self, first: Copy, copy: Copy, *, by_rows: bool = False) -> None:
+        """Leave out the tile between; ``by_rows``: what was copied from it is taken whole in another way."""
         a, b = copy.src.buffer, copy.dst.buffer
         message = f"copied into `{b.name}` directly, without `{a.name}`"
         one = literal(self.job, b, cst.Integer("1"))
         taken = parse(self.job, f"T.tile.mul({b.name}, {b.name}, {one})", copy.node) if by_rows else ()
-        self.write({first: (first.dst.node, b.name)}, copy, message, unused=a if alone else None, instead=taken)
+        unused = a if self.others(a, copy) == [first] else None
+        self.write({first: (first.dst.node, b.name)}, copy, message, unused=unused, instead=taken)
 
     def stores(self, copy: Copy) -> None:
         """``T.copy(a, b); T.copy(b, C[...])`` with nothing else in ``b``."""
