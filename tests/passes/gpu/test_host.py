@@ -176,6 +176,19 @@ def test_host_code_waits_for_the_last_kernel() -> None:
     assert "is_npu=True" in result.new_text
 
 
+def test_types_of_calls_change_where_no_call_needs_a_gpu() -> None:
+    """TileLang for an NPU has no `T.bfloat16`; a variable that both get is named, and stays."""
+    typed = KERNEL.replace("def factory(", "def factory(dtype=T.float16").replace("'float32'", "dtype")
+    typed = typed.replace('"float32"', "dtype")
+    alone = "\n\ndef alone():\n    kind = T.bfloat16\n    return factory(kind)\n"
+    both = "\n\ndef both():\n    kind = T.bfloat16\n    return factory(kind), other(kind)\n"
+    result = result_of(typed + "\n\n" + REFUSED[REFUSED.index("@tilelang") :] + alone + both)
+    assert result.new_text is not None
+    assert result.new_text.endswith(alone.replace("T.bfloat16", '"bfloat16"') + both)
+    (found,) = [d for d in result.diagnostics if d.code == "TL125"]
+    assert result.old_text.splitlines()[found.line - 1].strip() == "return factory(kind), other(kind)"
+
+
 def test_the_factory_of_a_migrated_kernel_asks_the_npu_all_the_same() -> None:
     """Its code belongs to the kernel; that of the refused one and of the host stays."""
     asked = "from tilelang.carver.arch import driver"

@@ -21,7 +21,7 @@ from tl2npu.results import KernelResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import children
+from tl2npu.source.tree import children, mentioned
 
 _CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
 _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
@@ -60,10 +60,12 @@ def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]
     if left:
         refused = {name.partition(".")[0] for name in left}
         own = frozenset(kernel.name.partition(".")[0] for kernel in kernels if kernel.rewritten) - refused
-        host = Host(module)
-        tree = _stepwise(host, Tree(original.after(module), own), (_devices, _cores))
+        host = Host(module, _type_variables(Tree(original)))
+        tree = _stepwise(host, Tree(original.after(module), lambda part: _is_one_of(part, own)), (_devices, _cores))
+        tree = _stepwise(host, Tree(tree.index, lambda part: _mentions(part, own, refused) == (True, False)), (_types,))
         if host.changes:
             _without_unused(host, original, tree)
+        _note_types(host, Tree(original.after(host.module), lambda part: all(_mentions(part, own, refused))), own)
         text = f"host code was not changed, because `{left[0]}` still needs a GPU"
         host.left += [] if (first := uses_gpu(host.module)) is None else [(first, text)]
         return host
@@ -72,10 +74,10 @@ def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]
 
 @dataclass(eq=False)
 class Tree:
-    """A tree of the file between two steps; ``only``: the functions of the file that count, None for all of it."""
+    """A tree of the file between two steps; ``only``: which statements of the file count, None for all of them."""
 
     index: Index
-    only: frozenset[str] | None = None
+    only: Callable[[cst.CSTNode], bool] | None = None
 
     @cached_property
     def names(self) -> Names:
@@ -88,8 +90,7 @@ class Tree:
         found: list[cst.CSTNode] = []
         stack: list[cst.CSTNode] = [self.index.module]
         if self.only is not None:
-            body = reversed(self.index.module.body)
-            stack = [node for node in body if isinstance(node, cst.FunctionDef) and node.name.value in self.only]
+            stack = [node for node in reversed(self.index.module.body) if self.only(node)]
         while stack:
             node = stack.pop()
             if type(node) is cst.FunctionDef and is_prim_func(node, self.names):
@@ -113,6 +114,28 @@ def retarget(original: Index, module: cst.Module, widened: bool = False) -> Host
         tree = Tree(tree.index.after(host.module))
     _note_rest(host, tree)
     return host
+
+
+def _is_one_of(part: cst.CSTNode, functions: frozenset[str]) -> bool:
+    return isinstance(part, cst.FunctionDef) and part.name.value in functions
+
+
+def _mentions(part: cst.CSTNode, own: frozenset[str], refused: set[str]) -> tuple[bool, bool]:
+    """Whether host code has to do with migrated kernels, and with those that stay; theirs is no host code."""
+    names = mentioned(part)
+    is_host = not _is_one_of(part, own) and not _is_one_of(part, frozenset(refused))
+    return is_host and bool(names & own), is_host and bool(names & refused)
+
+
+def _note_types(host: Host, tree: Tree, own: frozenset[str]) -> None:
+    """Variables with an element type that a migrated kernel gets from code that a GPU still needs."""
+    dtypes = TypeNames(tree.names, tree.index, tree.nodes)
+    for call in tree.nodes:
+        if isinstance(call, cst.Call) and isinstance(call.func, cst.Name) and call.func.value in own:
+            for arg in call.args:
+                if dtypes.is_variable(arg.value):
+                    text = f"`{code(arg.value)}` is an element type for a GPU here; `{call.func.value}` needs its name"
+                    host.left.append((arg, text))
 
 
 def _stepwise(host: Host, tree: Tree, steps: Sequence[Callable[[Host, Tree, Edits], None]]) -> Tree:
