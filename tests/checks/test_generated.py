@@ -35,6 +35,7 @@ def test_tensors_of_bool() -> None:
         VAR + "n = 1\nn += T.if_then_else(cid > 2, 1, 2)\n" + LOOP,
         "n = T.alloc_var('int32', init=T.if_then_else(cid > 2, 1, 2))\n" + LOOP,
         "a[0, 0] = T.if_then_else(cid > 2, 1.0, 2.0)\n",
+        "for k in T.serial(8):\n    a[0, k] = A[S[k], 0]\n",  # the compiler's own choice: is S[k] below 256?
     ],
 )
 def test_declarations_in_the_middle_of_a_statement(body: str) -> None:
@@ -44,6 +45,9 @@ def test_declarations_in_the_middle_of_a_statement(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "for k in T.serial(8):\n    value = A[S[k], 0]\n    a[0, k] = value\n",
+        "for k in T.serial(8):\n    a[0, k] = A[cid * 32 + k, 0]\n",
+        "a[0, 0] = A[S[1], 0]\n",
         "n = T.if_then_else(cid > 2, 1, 2)\n" + LOOP,
         "n = T.if_then_else(cid > 2, S[1], 2)\n" + LOOP,
         VAR + "if cid > 2:\n    n = 1\nelse:\n    n = 2\n" + LOOP,

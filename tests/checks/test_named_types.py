@@ -29,6 +29,19 @@ def test_another_call_may_be_right() -> None:
     assert [kernel.disposition for kernel in result_of(text).kernels] == ["migrated"]
 
 
+def test_arithmetic_is_not_for_every_type_that_a_call_may_give() -> None:
+    """No vector core adds bfloat16: said once where a caller of another file may give it; else computed in float32."""
+    body = BODY.format(1) + "for i, j in T.Parallel(32, 64):\n    a[i, j] = a[i, j] + a[i, j] * 2\n"
+    body += "T.copy(a, B[bx * 32, 0])\n"
+    for args, call, expected in (
+        ("dtype", "", ["warning"]),
+        ("dtype='float16'", "factory('bfloat16')", []),
+        ("dtype='float16'", "", []),
+    ):
+        result = result_of(gpu_file(PARAMS, body, args=args) + f"\n\n{call}\n")
+        assert [d.severity for d in result.diagnostics if d.code == "TL710"] == expected, args
+
+
 def test_a_tile_that_is_filled_with_true_may_be_of_bool() -> None:
     assert refused(gpu_file(PARAMS, BODY.format(True), args="dtype")) == [("TL710", 11)]
     assert [k.disposition for k in result_of(gpu_file(PARAMS, BODY.format(1), args="dtype")).kernels] == ["migrated"]

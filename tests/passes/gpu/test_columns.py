@@ -145,3 +145,12 @@ def test_where_memory_does_not_suffice_elements_stay_single() -> None:
     few, many = (migrated(gpu_file(params, body, args=f"M={rows}", launch=launch)) for rows in (64, 1024))
     assert "g_column" in few
     assert "g_column" not in many
+
+
+def test_a_column_whose_length_only_has_a_name() -> None:
+    """`min(M, 100)` says nothing of one row: as a copy, its elements would begin as many rows of the tile."""
+    slices = "T.copy(G[by // 3, bx * n : (bx + 1) * n, by % 3], g)\n"
+    text = _text('"float32"', slices + STORE.replace("* M", "* n"))
+    text = text.replace("    @T.prim_func", "    n = min(M, 50)\n\n    @T.prim_func", 1)
+    new = _agrees(text, G, G)
+    assert "bx * n : (bx + 1) * n, by % 3]" not in new

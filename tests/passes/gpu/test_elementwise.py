@@ -137,6 +137,7 @@ REWRITTEN = [
     ("o[i, j] = T.tanh(x[i, j] * 0.5) + 3.0", ["T.tile.sigmoid(o, x)", "o[i, j] = o[i, j] * 2.0 + 2.0"]),
     ("o[i, j] = 1.0 / (z[i, j] + 1.0) * x[i, j]", ["o[i, j] = x[i, j] / (z[i, j] + 1.0)"]),
     ("o[i, j] = x[i, j] - 1.0 + 1.0", ["o[i, j] = x[i, j] - 1.0 + 1.0"]),  # the author's own rounding
+    ("o[i, j] = x[i, j] - (-1.0)", ["o[i, j] = x[i, j] + 1.0"]),  # the compiler would print `--1.0f`
     ("o[i, j] = T.pow(x[i, j], 2)", ["o[i, j] = x[i, j] * x[i, j]"]),
     ("o[i, j] = T.floor(x[i, j])", [f'T.tile.cast(o, x, "CAST_FLOOR", {M} * {N})']),
     ("o[i, j] = x[i, j]", ["T.copy(x, O)"]),

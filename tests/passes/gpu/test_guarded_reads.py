@@ -356,3 +356,17 @@ def test_conditions_in_conditions_go_with_a_clamped_copy() -> None:
     new = migrated(gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx"))
     assert "T.tile.compare" not in new
     assert "[i, j] = x[i, j] + 1" in new
+
+
+def test_an_element_that_the_compiler_would_guard_gets_a_name() -> None:
+    """Of `bx * 16 + k` it cannot prove that it is below `M`, and it prints its condition into the middle of a store."""
+    params = "S: T.Tensor((M,), 'float32'), O: T.Tensor((M,), 'float32')"
+    body = "total = T.alloc_fragment((16,), 'float32')\ntotal[0] = 0.0\n"
+    body += "for k in T.serial(16):\n    total[0] += S[bx * 16 + k]\n"
+    body += "for k in T.serial(M):\n    total[0] += S[k]\n"
+    body += "for i in T.Parallel(16):\n    total[i] = total[0]\nT.copy(total, O[bx * 16])\n"
+    text = gpu_file(params, body).replace("    @T.prim_func", "    M = T.dynamic('M')\n\n    @T.prim_func", 1)
+    new = migrated(text)
+    assert "s_value = S[bx * 16 + k]\n" in new
+    assert "total[0] += s_value\n" in new
+    assert "total[0] += S[k]\n" in new

@@ -222,7 +222,7 @@ def _rows(subject: Subject, copy: Copy) -> Iterator[Finding]:
         return
     if own is None or any(size != one for size in own[:-1]) or not extents[:-1]:
         return
-    if subject.known_different(extents[-2], one):
+    if not subject.same(extents[-2], one):
         text = f"`{code(outer.node)}` has {_count(extents[-2])} rows and `{code(inner.node)}` has one"
         yield Finding("TL741", copy.node, f"{text}: the copy leaves gaps between the rows")
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.operators.vector_form import ParallelStore, all_broadcast, parallel_stores
 from tl2npu.checks.row_split.split import is_element
@@ -14,7 +16,7 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import element_types
 from tl2npu.kernel.bfloat_scalars import converted
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Copy, Memory, Op, Operand, Scalar
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Scalar
 
 _CALLS = {"max": "max", "min": "min", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 _CALLS |= {"bitwise_and": "&", "bitwise_or": "|", "shift_left": "<<", "shift_right": ">>"}
@@ -40,6 +42,20 @@ def check(subject: Subject) -> Iterator[Finding]:
     for store in parallel_stores(subject):
         yield from _store(subject, store)
     yield from _scalars(subject)
+
+
+def _of_some_calls(subject: Subject, buffer: Buffer, node: cst.CSTNode, name: str, shown: str) -> Iterator[Finding]:
+    """An operation that lacks bfloat16, on a tile whose type is open: said once for each name of a type."""
+    types = types_of(subject, buffer)
+    if (types and "bfloat16" not in types) or not element_types.takes(name, "float16", target=subject.target):
+        return
+    if element_types.takes(name, "bfloat16", target=subject.target):
+        return
+    told = subject.kept.setdefault(_of_some_calls, set())
+    if isinstance(told, set) and buffer.dtype not in told:
+        told.add(buffer.dtype)
+        text = f"`{shown}` supports only {_known(name)}, and a call can make `{buffer.name}` bfloat16"
+        yield Finding("TL710", node, text, "warning")
 
 
 def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
@@ -81,6 +97,8 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
     if types and not any(element_types.takes(name, dtype, mode, subject.target) for dtype in types):
         text = f"`{operand.buffer.name}` is {min(types)}, but `T.{name}` supports only {_known(name)}"
         yield Finding("TL710", stmt.node, text)
+    else:
+        yield from _of_some_calls(subject, operand.buffer, stmt.node, name, f"T.{name}")
     value = stmt.args.get("value")
     if name == "tile.fill" and not types and isinstance(value, Scalar) and code(value.node) in _TRUTHS:
         text = f"`{operand.buffer.name}` is filled with {code(value.node)}: `T.{name}` does not support bool"
@@ -90,7 +108,7 @@ def _operator(subject: Subject, stmt: Op) -> Iterator[Finding]:
 def _store(subject: Subject, found: ParallelStore) -> Iterator[Finding]:
     target = found.store.target.buffer
     types = types_of(subject, target)
-    if found.form == "scalar" or target.memory is not Memory.UB or not types:
+    if found.form == "scalar" or target.memory is not Memory.UB:
         return
     wide = {"int64", "uint64", "float64"}
     for load in found.value.loads if all_broadcast(found) else ():
@@ -102,10 +120,14 @@ def _store(subject: Subject, found: ParallelStore) -> Iterator[Finding]:
         signs = part.kind == "binary" or part.name == "~"
         sign = part.name if signs else _CALLS.get(part.name, "") if part.kind == "call" else ""
         name = element_types.SIGNS.get(sign, "")
-        if name and not any(element_types.takes(name, dtype) for dtype in types):
-            text = f"`{target.name}` is {min(types)}, but `{sign}` supports only {_known(name)}"
-            yield Finding("TL710", found.store.node, text)
+        if not name or (types and all(element_types.takes(name, dtype) for dtype in types)):
+            continue
+        if not types or any(element_types.takes(name, dtype) for dtype in types):
+            yield from _of_some_calls(subject, target, found.store.node, name, sign)
             return
+        text = f"`{target.name}` is {min(types)}, but `{sign}` supports only {_known(name)}"
+        yield Finding("TL710", found.store.node, text)
+        return
 
 
 def _scalars(subject: Subject) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ import libcst as cst
 from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.operators.vector_form import nest_of
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.conditional_reads import conditional_reads
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Let, Memory, Op, Operand, Stmt, Store
 from tl2npu.kernel.symbolic import const
@@ -26,6 +27,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         if types_of(subject, param) == {"bool"}:
             text = f"`{param.name}` is a tensor of bool, which the Ascend compiler does not support"
             yield Finding("TL736", param.node, text)
+    yield from _conditional(subject)
     chosen: set[str] = set()
     for placed in subject.statements:
         stmt = placed.stmt
@@ -41,6 +43,13 @@ def check(subject: Subject) -> Iterator[Finding]:
             )
         elif isinstance(stmt, Op) and stmt.op.name == "tile.compare" and subject.target == "pto":
             yield from _packed(stmt)
+
+
+def _conditional(subject: Subject) -> Iterator[Finding]:
+    for found in conditional_reads(subject.kernel, subject.late):
+        text = f"the compiler reads `{code(found.load.node)}` under a condition, and generates invalid C++ for that"
+        help_ = f"give it a name first: `value = {code(found.load.node)}`"
+        yield Finding("TL737", found.store.node, text, help=help_)
 
 
 def _assigned(stmt: Stmt) -> cst.BaseExpression | None:

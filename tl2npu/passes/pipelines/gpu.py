@@ -31,6 +31,7 @@ from tl2npu.passes.gpu.local_memory import rewrite as local_memory
 from tl2npu.passes.gpu.memory import allocations as gpu_allocations
 from tl2npu.passes.gpu.memory import (
     cleared,
+    conditional_reads,
     conversions,
     homes,
     late_sums,
@@ -126,6 +127,7 @@ class _Rest:
         persistent.loop_over_tasks(job)
         floors.round_down(job)
         compared_types.convert(job)
+        conditional_reads.bind(job)
         gpu_allocations.drop_unused(job, self.before)
         gpu_allocations.finish(job)
         job.part("stages", self.in_stages)

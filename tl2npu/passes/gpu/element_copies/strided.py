@@ -114,7 +114,7 @@ def sliced_column(job: Job, copy: Copy) -> Column | None:
     assert axis.extent is not None
     upper = code(axis.node.upper) if axis.node.upper is not None and axis.lo.is_zero else None
     extent = upper or size_text(axis.extent)
-    if operand is copy.dst and extent is None:  # a part of the tile may be stored
+    if extent is None:  # a part of the tile may be meant
         given = (name for name in names_in(axis.node) if job.file.evaluator.sym(name, copy.env) == axis.extent)
         extent = next((name.value for name in given), None)
     if extent is None:

@@ -144,6 +144,9 @@ class Algebra:
         if sign in ("+", "-") and right.kind == "negative" and "c" not in right.axes:
             self.seen.add("TL141")
             return self._binary(binary("-" if sign == "+" else "+", left, right.args[0]))
+        if (other := binary(sign, left, right)).name != sign:
+            self.seen.add("TL141")
+            return self._binary(other)
         if "c" in left.axes or "c" not in right.axes:
             return expr
         if sign in ("+", "*"):

@@ -184,7 +184,12 @@ def joined(*args: Expr) -> frozenset[str]:
 
 
 def binary(sign: str, left: Expr, right: Expr) -> Expr:
-    """``left sign right`` as a new expression; two literal numbers are computed."""
+    """``left sign right`` as a new expression; two literal numbers are computed.
+
+    A negative number is not subtracted: the compiler prints `--1.0f` for `x[i, j] - -1.0`.
+    """
+    if sign == "-" and not left.is_number and right.value is not None and right.value < 0:
+        sign, right = "+", number(show(right).lstrip("-"))
     if left.is_number and right.is_number:
         text = f"{show(left, _LEVELS[sign])} {sign} {show(right, _LEVELS[sign] + 1)}"
         return number(text, dynamic=left.dynamic or right.dynamic)
