@@ -274,3 +274,24 @@ T.copy(x, O[bx, 0])
     expected = 1 + np.array([3 * np.exp(2.0), 2 * np.exp(0.5)])[:, None] * np.ones(64)
     np.testing.assert_allclose(run(new, given)["O"], expected, 1e-5)
     assert "if k <= last[0]:" in new
+
+
+@pytest.mark.parametrize("alloc", ['T.alloc_var("float32")\n        s = 1.0', 'T.alloc_var("float32", init=1.0)'])
+def test_a_scalar_of_floats_that_stands_in_a_loop(alloc: str) -> None:
+    """It begins anew in each iteration: a weight where there is one, else 1."""
+    params = 'G: T.Tensor((2, 4), "float32"), P: T.Tensor((2, 4, 64), "float32"), O: T.Tensor((2, 64), "float32")'
+    body = f"""x = T.alloc_fragment([64], "float32")
+T.clear(x)
+for k in T.serial(4):
+    if k != 2:
+        s = {alloc}
+        if k > 0:
+            s = s * G[bx, k]
+        for i in T.Parallel(64):
+            x[i] += P[bx, k, i] * s
+for i in T.Parallel(64):
+    O[bx, i] = x[i]
+"""
+    new = agree(gpu_file(params, body), INPUT)
+    weights = INPUT["G"] * [0, 1, 0, 1] + [1, 0, 0, 0]
+    np.testing.assert_allclose(run(new, INPUT)["O"], np.einsum("bk,bki->bi", weights, INPUT["P"]), rtol=1e-3, atol=1e-3)

@@ -70,11 +70,11 @@ class _Scalars:
             return False
         written = False
         for stmt, parents in self.placed:
+            parallel = in_parallel(parents)
             if isinstance(stmt, Alloc):
-                if stmt.buffer is buffer and any(isinstance(above, Loop) for above in parents):
+                if stmt.buffer is buffer and parallel:
                     return False
                 continue
-            parallel = in_parallel(parents)
             if _target(stmt) == buffer.name:
                 if parallel:
                     return False
