@@ -35,6 +35,7 @@ def test_tensors_of_bool() -> None:
         VAR + "n = 1\nn += T.if_then_else(cid > 2, 1, 2)\n" + LOOP,
         "n = T.alloc_var('int32', init=T.if_then_else(cid > 2, 1, 2))\n" + LOOP,
         "a[0, 0] = T.if_then_else(cid > 2, 1.0, 2.0)\n",
+        "a[0, 0] = float('nan')\n",  # CUDART_NAN_F, which nothing defines
         "for k in T.serial(8):\n    a[0, k] = A[S[k], 0]\n",  # the compiler's own choice: is S[k] below 256?
     ],
 )

@@ -28,6 +28,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             text = f"`{param.name}` is a tensor of bool, which the Ascend compiler does not support"
             yield Finding("TL736", param.node, text)
     yield from _conditional(subject)
+    yield from _not_a_number(subject)
     chosen: set[str] = set()
     for placed in subject.statements:
         stmt = placed.stmt
@@ -43,6 +44,16 @@ def check(subject: Subject) -> Iterator[Finding]:
             )
         elif isinstance(stmt, Op) and stmt.op.name == "tile.compare" and subject.target == "pto":
             yield from _packed(stmt)
+
+
+def _not_a_number(subject: Subject) -> Iterator[Finding]:
+    """Both code generators write ``CUDART_NAN_F`` for it (``VisitExpr_``, ``FloatImmNode``), which nothing defines."""
+    for call in calls_in(subject.kernel.node.body):
+        if code(call).replace("'", '"').lower() == 'float("nan")':
+            text = f"for `{code(call)}` the compiler writes `CUDART_NAN_F`, which BiSheng does not know"
+            help_ = "store an element that is NaN, or pass NaN in a tensor"
+            yield Finding("TL737", call, text, "warning", help=help_)
+            return
 
 
 def _conditional(subject: Subject) -> Iterator[Finding]:
