@@ -50,14 +50,14 @@ def test_buffers_are_allocated_or_given() -> None:
 
 
 def test_findings_name_tiles_of_the_input() -> None:
-    """The product lands in a tile of its own, of 512 x 64 numbers for each vector core, which is what does not fit."""
-    path = ROOT / "fixtures" / "gpu" / "gemm_bias_relu" / "before.py"
+    """The product lands in a tile of its own in L0C, of 128 x 256 numbers, which is what does not fit."""
+    path = ROOT / "fixtures" / "gpu" / "chunk_state" / "before.py"
     text = path.read_text(encoding="utf-8")
-    large = text.replace("= dense_layer(64, 128, 128)(", "= dense_layer(1024, 128, 128, tile_b=1024)(")
+    large = text.replace("(1, 128, 2, 64, 64)(", "(1, 128, 2, 128, 512, BK=128, BV=256)(")
     assert large != text
     result = migrate_text(large, str(path), Options())
     assert result.new_text is not None
-    assert "z_part" in result.new_text
+    assert "h_l0c" in result.new_text
     said = [result.kernels[0].reason, *(item.message for item in result.diagnostics)]
-    assert any("a tile added for `z`" in text for text in said)
-    assert not any("z_part" in text for text in said)
+    assert any("a tile added for `h`" in text for text in said)
+    assert not any("h_l0c" in text for text in said)
