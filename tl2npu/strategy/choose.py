@@ -150,10 +150,10 @@ def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: 
     if reached.target == "npuir":
         return
     split_failed = any(note.code in ROW_SPLIT for note in job.notes if note.severity == "warning")
-    vector_only = kind.vector and not kind.cube
-    if reached.target != "fallback" or start.options.threads != "auto" or not (vector_only or split_failed):
+    form = ONE if kind.cube and split_failed else _OWN if kind.vector and not kind.cube and kind.uses_vid else None
+    if reached.target != "fallback" or start.options.threads != "auto" or form is None:
         return
     case = Case(start, kind, suppressions)
-    if any(_judged_if_built(case, built(case, form)).reached for form in ([ONE, _OWN] if vector_only else [ONE])):
+    if _judged_if_built(case, built(case, form)).reached:
         text = "`--threads 1` migrates the whole kernel, with one vector core per block"
         job.note("TL234", start.located.node, text, "info")
