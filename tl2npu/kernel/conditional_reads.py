@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tl2npu.kernel.model import Kernel, Loop, Memory, Operand, Stmt, Store, walk_with_parents
+from tl2npu.kernel.model import Kernel, Loop, Memory, Operand, Store, walk, walk_with_parents
 from tl2npu.kernel.runtime import Late
 
 
@@ -30,16 +30,9 @@ def conditional_reads(kernel: Kernel, late: Late) -> Iterator[ConditionalRead]:
         loops = [above for above in parents if isinstance(above, Loop)]
         if not loops or loops[-1].kind in ("parallel", "vectorized", "while"):
             continue
-        if any(isinstance(inner, Loop) and inner is not loops[-1] for inner in _walk(loops[-1])):
-            continue
         load = next((load for load in stmt.value.loads if _has_condition(load, loops, late)), None)
-        if load is not None:
+        if load is not None and not any(isinstance(inner, Loop) for inner in walk(loops[-1].body)):
             yield ConditionalRead(stmt, load)
-
-
-def _walk(loop: Loop) -> Iterator[Stmt]:
-    for stmt, _ in walk_with_parents([loop]):
-        yield stmt
 
 
 def _has_condition(load: Operand, loops: list[Loop], late: Late) -> bool:

@@ -146,7 +146,7 @@ def _finished(case: Case, form: str, job: Job) -> Attempt:
 
 
 def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:
-    """Where only the row split fails, threads=1 is right and slower: say so."""
+    """Where only the row split fails, or vid picks a task, one vector core for each block is right: say so."""
     if reached.target == "npuir":
         return
     split_failed = any(note.code in ROW_SPLIT for note in job.notes if note.severity == "warning")

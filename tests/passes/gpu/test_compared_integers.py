@@ -150,34 +150,29 @@ def test_a_vector_of_any_length(condition: str, reference: Callable[..., np.ndar
     assert "if " not in new.partition("T.Kernel")[2]
 
 
-def test_labels_of_64_bits_beside_columns() -> None:
-    """Below 2**24 the columns are exact, so a label that is rounded is still another one."""
-    params = 'L: T.Tensor((32,), "int64"), C: T.Tensor((32, 192), "float32")'
-    body = """
+def labels_beside(column: str, more: str = "") -> str:
+    """Where the label of a row is a column of three tiles; ``more``: another parameter."""
+    body = f"""
     label = T.alloc_fragment((16,), "int64")
     c = T.alloc_fragment((16, 64), "float32")
     T.copy(L[bx * 16], label)
     for k in T.serial(3):
         for i, j in T.Parallel(16, 64):
-            c[i, j] = T.if_then_else(label[i] == k * 64 + j, 2.0, -1.0)
+            c[i, j] = T.if_then_else(label[i] == {column}, 2.0, -1.0)
         T.copy(c, C[bx * 16, k * 64])
     """
+    return gpu_file(f'L: T.Tensor((32,), "int64"), {more}C: T.Tensor((32, 192), "float32")', body)
+
+
+def test_labels_of_64_bits_beside_columns() -> None:
+    """Below 2**24 the columns are exact, so a label that is rounded is still another one."""
     labels = np.random.default_rng(12).integers(0, 192, 32)
     labels[:6] = [-100, 2**32 + 5, 2**40, 2**24 + 1, -(2**63), 191]
-    new = migrated(gpu_file(params, body))
+    new = migrated(labels_beside("k * 64 + j"))
     assert '(16, 64), "int64")' not in new  # converted before it is spread
     found = run(new, {"L": labels})["C"]
     assert (found == np.where(labels[:, None] == np.arange(192), 2.0, -1.0)).all()
 
 
 def test_labels_of_64_bits_beside_numbers_that_may_be_large() -> None:
-    params = 'L: T.Tensor((32,), "int64"), N: T.int32, C: T.Tensor((32, 64), "float32")'
-    body = """
-    label = T.alloc_fragment((16,), "int64")
-    c = T.alloc_fragment((16, 64), "float32")
-    T.copy(L[bx * 16], label)
-    for i, j in T.Parallel(16, 64):
-        c[i, j] = T.if_then_else(label[i] == N + j, 2.0, -1.0)
-    T.copy(c, C[bx * 16, 0])
-    """
-    assert refused(gpu_file(params, body)) == [("TL762", 14)]
+    assert refused(labels_beside("N + k * 64 + j", "N: T.int32, ")) == [("TL762", 15)]

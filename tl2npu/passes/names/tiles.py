@@ -17,7 +17,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Scalar, Stmt, Store
 from tl2npu.kernel.numbers import value_of
 from tl2npu.passes.job import Job
-from tl2npu.passes.writing.statements import Names
+from tl2npu.passes.writing.statements import NUMBER, Names
 from tl2npu.source.edits import Edits
 from tl2npu.source.signs import sign_of
 from tl2npu.source.tree import names_in
@@ -27,7 +27,6 @@ LONGEST = 24
 
 _BETWEEN = re.compile(r"_tmp(_\d+)?$")
 _PLACE = re.compile(r"(?<=.)_(shared|smem|sh|sram|fragment|frag|local|reg|regs|ub|buf|buffer|tile)$")
-_NUMBER = re.compile(r"_\d+$")
 _KIND = re.compile(r"(?<=.)_(half|bf16|f32|[iu]\d+|cast)$")
 _CONSTANTS = {0.0: "zeros", 1.0: "ones"}
 _ARITHMETIC = {
@@ -62,8 +61,8 @@ def number_again(job: Job) -> None:
     """The tiles of passes that have a number get the lowest ones, where others are gone by now."""
     names, new = Names(job), {}
     for tile in (item.buffer for item in job.kernel.walk() if isinstance(item, Alloc)):
-        if tile.node not in job.original and _NUMBER.search(tile.name):
-            new[tile.name] = names.lower(tile.name, _NUMBER.sub("", tile.name))
+        if tile.node not in job.original and NUMBER.search(tile.name):
+            new[tile.name] = names.lower(tile.name, NUMBER.sub("", tile.name))
     _rename(job, new)
 
 

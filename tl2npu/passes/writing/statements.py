@@ -16,6 +16,8 @@ from tl2npu.passes.names.imports import spelling
 from tl2npu.source.tree import mentioned, names_in, nodes_of, remembered
 
 _OPERATOR = re.compile(r"(?<![\w.])T\.([A-Za-z_][\w.]*)")
+NUMBER = re.compile(r"_\d+$")
+"""What :class:`Names` puts behind a name that is taken."""
 
 
 def spelled(job: Job, text: str, at: cst.CSTNode) -> str:

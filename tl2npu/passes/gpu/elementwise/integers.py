@@ -6,6 +6,7 @@ float32 holds every integer up to 2**24. Larger ones are compared by a differenc
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.legality import Legality
 
 _EXACT = 2**24
+_OF_SIZES = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _BY_ZERO = {
     "==": ("", "=="),
@@ -49,14 +51,13 @@ def _sum(value: Expr) -> Sym | None:
     if value.kind != "binary":
         return value.sym
     left, right = map(_sum, value.args)
-    if left is None or right is None or value.name not in "+-*":
-        return None
-    return {"+": left + right, "-": left - right, "*": left * right}[value.name]
+    combined = _OF_SIZES.get(value.name)
+    return None if left is None or right is None or combined is None else combined(left, right)
 
 
 def comparable(lowering: Legality, sign: str, left: Expr, right: Expr, rest: frozenset[str]) -> tuple[str, Expr, Expr]:
     """A comparison of integers as an equal one of float32, ``left`` the side with elements."""
-    if any(is_short(side) or _is_small(lowering, side) for side in (left, right)):
+    if is_short(left) or is_short(right) or _is_small(lowering, left) or _is_small(lowering, right):
         # rounding the other side keeps the order
         return sign, _as_float(lowering, left), _as_float(lowering, right)
     own = _type(lowering, left, right)

@@ -5,7 +5,6 @@ Loops of other shapes have a tile of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -17,8 +16,9 @@ from tl2npu.kernel.model import Buffer, Loop, Op, Operand, Scalar, Store, walk_w
 from tl2npu.kernel.regions import extent_text
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
-from tl2npu.passes.writing.statements import Names, parse
-from tl2npu.passes.writing.tiles import argument, dtype_text, shape_text
+from tl2npu.passes.writing.statements import Names, parse, shape_text
+from tl2npu.passes.writing.tiles import argument, dtype_text
+from tl2npu.passes.writing.tiles import shape_text as shape_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import mentioned
 
@@ -118,19 +118,19 @@ def _rewrite(job: Job, found: _Reducer, names: Names) -> None:
         if key not in parts:
             parts[key] = names.fresh(f"{buffer.name}_part"), layout
         _update(job, found, store, f"{parts[key][0]}[{layout.element}]", edits)
-    allocations = [f"{buffer.name} = T.alloc_fragment({shape_text(buffer)}, {dtype})"]
+    allocations = [f"{buffer.name} = T.alloc_fragment({shape_of(buffer)}, {dtype})"]
     fills, ends = list[str](), list[str]()
     end = found.ends[0]
     result = end.args.get("dst")
     out = code(result.node) if isinstance(result, Operand) else buffer.name
     for part, layout in parts.values():
         tile, shape = part, list(layout.shape)
-        allocations.append(_allocation(part, shape, dtype))
+        allocations.append(f"{part} = T.alloc_fragment({shape_text(job.kernel, shape)}, {dtype})")
         fills.append(f"T.fill({part}, {value})")
         for axis in layout.summed[:-1]:
             del shape[axis]
             longer, tile = tile, names.fresh(f"{part}_{found.kind}")
-            allocations.append(_allocation(tile, shape, dtype))
+            allocations.append(f"{tile} = T.alloc_fragment({shape_text(job.kernel, shape)}, {dtype})")
             ends.append(f"T.reduce_{found.kind}({longer}, {tile}, dim={axis})")
         more = ", clear=False" if part != next(iter(parts.values()))[0] else ""
         ends.append(f"T.reduce_{found.kind}({tile}, {out}, dim={layout.summed[-1]}{more})")
@@ -138,10 +138,6 @@ def _rewrite(job: Job, found: _Reducer, names: Names) -> None:
         edits.replace_many(node, parse(job, "\n".join(lines), node))
     job.change("TL176", buffer.node, f"wrote one reduction of `{buffer.name}` for `T.finalize_reducer`")
     job.apply(edits)
-
-
-def _allocation(name: str, shape: Sequence[str], dtype: str) -> str:
-    return f"{name} = T.alloc_fragment(({', '.join(shape)}{',' * (len(shape) == 1)}), {dtype})"
 
 
 def _neutral(found: _Reducer, dtype: str) -> str:
@@ -162,16 +158,15 @@ def _neutral(found: _Reducer, dtype: str) -> str:
 
 def _update(job: Job, found: _Reducer, store: Store, part: str, edits: Edits) -> None:
     """``o[i] += e`` becomes ``part[i, j] += e``, ``o[i] = T.max(o[i], e)`` the same with the part."""
-    replaced: list[cst.CSTNode] = [store.target.node]
+    before = [] if store.augmented else [load.node for load in store.value.loads if load.buffer is found.buffer]
     if not store.augmented:
-        replaced += [load.node for load in store.value.loads if load.buffer is found.buffer]
         value = store.value.node
         name = job.file.names.resolve(value.func) if isinstance(value, cst.Call) else None
-        if found.kind == "sum" or name != f"tilelang.language.{found.kind}" or len(replaced) != len(("old", "new")):
+        if found.kind == "sum" or name != f"tilelang.language.{found.kind}" or len(before) != 1:
             raise Blocked("TL175", store.node, f"`{found.buffer.name}` is not updated by {found.kind}")
     elif found.kind != "sum" or not isinstance(store.node, cst.AugAssign):
         raise Blocked("TL175", store.node, f"`{found.buffer.name}` is not updated by {found.kind}")
     elif not isinstance(store.node.operator, cst.AddAssign):
         raise Blocked("TL175", store.node, f"`{found.buffer.name}` is not updated by a sum")
-    for node in replaced:
+    for node in (store.target.node, *before):
         edits.replace(node, cst.parse_expression(part))

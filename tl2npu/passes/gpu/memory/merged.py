@@ -8,7 +8,6 @@ another. What the compiler makes of a statement that writes its own operand was 
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 
 from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
@@ -34,6 +33,7 @@ from tl2npu.kernel.model import (
 )
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import NUMBER
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
@@ -65,9 +65,6 @@ def steps(job: Job, authors: frozenset[str]) -> None:
     for first, again in list(tiles.repeated()):
         tiles.join(first.dst.buffer, again.dst.buffer, (first, again))
     tiles.write(job)
-
-
-_NUMBER = re.compile(r"_\d+$")
 
 
 class _Tiles:
@@ -222,7 +219,7 @@ class _Tiles:
         """One is loaded, another one is stored, and both are named after their tensors."""
         if self._is_made is None or not all(map(self._is_made, group)):
             return False
-        if len({_NUMBER.sub("", tile.name) for tile in group}) == 1:
+        if len({NUMBER.sub("", tile.name) for tile in group}) == 1:
             return False  # both are the same tile in the type of a tensor
         copies = [s for s in self._stmts if isinstance(s, Copy)]
         loaded = any(s.src.buffer.memory is Memory.GM and s.dst.buffer in group for s in copies)

@@ -144,8 +144,8 @@ class _Copies:
         """Leave out the tile between; ``by_rows``: what was copied from it is taken whole in another way."""
         a, b = copy.src.buffer, copy.dst.buffer
         message = f"copied into `{b.name}` directly, without `{a.name}`"
-        one = literal(self.job, b, cst.Integer("1"))
-        taken = parse(self.job, f"T.tile.mul({b.name}, {b.name}, {one})", copy.node) if by_rows else ()
+        whole = f"T.tile.mul({b.name}, {b.name}, {literal(self.job, b, cst.Integer('1'))})" if by_rows else ""
+        taken = parse(self.job, whole, copy.node) if by_rows else ()
         unused = a if self.others(a, copy) == [first] else None
         self.write({first: (first.dst.node, b.name)}, copy, message, unused=unused, instead=taken)
 
