@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar, cast
 
 from tl2npu.across.symbols import Symbols
 from tl2npu.codes import CODES
@@ -45,6 +46,8 @@ from tl2npu.triton.host.wrapped import of_module, unused_helpers, unused_names
 from tl2npu.triton.read.kernel import read
 from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.refused import Refused, Undecided
+
+FoundT = TypeVar("FoundT")
 
 _LANGUAGE = re.compile(r"\bT\.(?=[A-Za-z])")
 """TileLang's names in a text of the writer."""
@@ -186,7 +189,9 @@ class _Translation:
             raise Refused("TL543", node.lineno, f"`{name}` is defined inside of another function")
         if name in self.file.twice:
             raise Refused("TL543", node.lineno, f"`{name}` is defined more than once")
-        trees = [self.variants(site, node, tuned) for site in sites]
+        rows = self.rows, self.one_row.get(name)
+        key = name, str(tuned.values), rows, name in self.constant
+        trees = self.once(key, lambda: [self.variants(site, node, tuned) for site in sites])
         texts: dict[str, str] = {}
 
         def with_name(tree: Tree[Launched]) -> Tree[Launched]:
@@ -195,7 +200,7 @@ class _Translation:
                 return yes if _lines(yes, "") == _lines(no, "") else Choice(tree.test, yes, no)
             if tree is None:
                 return None
-            text = self.factory(tree, node, tuned)
+            text = self.once(id(tree), lambda: self.factory(tree, node, tuned))
             if text not in texts:
                 texts[text] = self.free_name(name, set(texts.values()))
             return replace(tree, kernel=replace(tree.kernel, name=texts[text]))
@@ -224,6 +229,19 @@ class _Translation:
             text = f"{count} left out: the new launch needs nothing of the compiled `{name}`"
             notes.append(diagnostic("TL507", next(keeps).lineno, text, name))
         return edits, notes, any(launched.kernel.scalars for launched in launches)
+
+    def once(self, key: object, work: Callable[[], FoundT]) -> FoundT:
+        """What does not change where the file is translated again, with other kernels left as they are."""
+        kept = self.file.kept
+        if key not in kept:
+            try:
+                kept[key] = work()
+            except Refused as refused:
+                kept[key] = refused
+        found = kept[key]
+        if isinstance(found, Refused):
+            raise found
+        return cast(FoundT, found)
 
     def variants(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Tree[Launched]:
         """One launch, in each case where conditions of the host code decide what the kernel is."""

@@ -118,7 +118,8 @@ class TritonFile:
     """A parsed file. ``jitted``: its ``triton.jit`` functions; ``kernels``: those launched or reading program ids;
     ``hints``: by kernel, the lines and texts of hints that are left out; ``twice``: names of more than one function;
     ``chosen``: ``if`` statements in place of launches of one of two kernels. ``made``: by kernel, the statements that
-    make it one, where these are no decorators. ``scope``: what the code around kernels sees.
+    make it one, where these are no decorators. ``scope``: what the code around kernels sees. ``kept``: what was worked
+    out of the file, for those that ask again.
     """
 
     tree: ast.Module
@@ -132,6 +133,7 @@ class TritonFile:
     chosen: tuple[ast.If, ...] = ()
     made: Mapping[str, tuple[ast.Assign, ...]] = field(default_factory=dict)
     scope: Scope = field(default_factory=lambda: Scope({}, {}))
+    kept: dict[object, object] = field(default_factory=dict)
 
     @property
     def unread(self) -> list[ast.FunctionDef]:

@@ -39,10 +39,16 @@ def read(spec: Spec, reader: type[Interpreter] = Interpreter) -> Kernel:
     ``reader``: the interpreter of an extension. Raises ``Refused``.
     """
     for _ in range(_ROUNDS):
+        spec.stale = False
         try:
-            return _once(spec, reader)
+            kernel = _once(spec, reader)
+            if not spec.stale:
+                return kernel
         except Again:
             continue
+        except Refused:
+            if not spec.stale:
+                raise
         except ZeroDivisionError:
             raise Refused(
                 "TL550", spec.function.lineno, "the launch passes sizes by which a division is by zero"

@@ -60,8 +60,9 @@ class Spec:
     ``least_rows``: tensors that may have more rows than the kernel reaches, for all that is known;
     ``extrema``: lines where NaN in the data decides what a maximum or minimum is; ``narrow``: integers that the host
     must check to fit into 32 bits; ``flat``: tensors that are one axis of memory, read and written row by row;
-    ``shares``: lines of loops over a block's share of an axis -> whether their tiles are dealt out to the blocks
-    instead; ``alike``: extents that the host gave one name, one after the other; ``proofs``: those of the ranges.
+    ``stale``: the shape of a tensor became known while it was read; ``shares``: lines of loops over a block's share of
+    an axis -> whether their tiles are dealt out to the blocks instead; ``alike``: extents that the host gave one name,
+    one after the other; ``proofs``: those of the ranges.
     """
 
     function: ast.FunctionDef
@@ -89,6 +90,7 @@ class Spec:
     turned: set[tuple[int, int]] = field(default_factory=set)
     multiples: dict[str, int] = field(default_factory=dict)
     parts: bool = False
+    stale: bool = False
     within: list[tuple[Sym, Sym]] = field(default_factory=list)
     least_rows: set[str] = field(default_factory=set)
     extrema: set[int] = field(default_factory=set)

@@ -69,8 +69,10 @@ def place(state: State, pointer: Pointer, mask: Tile | None, reads: bool = False
         pointer = replace(pointer, offset=_unwrapped(state, pointer, offset, beyond if reads else None))
         if tensor.shape is None:
             shape = _stepped_through(state, pointer, conditions) or _guess(state, pointer, conditions)
-            state.spec.tensors[pointer.param] = Tensor(shape, tensor.dtype)
-            raise Again
+            state.spec.tensors[pointer.param] = tensor = Tensor(shape, tensor.dtype)
+            state.ranges.sure |= state.spec.sizes()
+            state.spec.stale = True
+        assert tensor.shape is not None
         placed = _view(state, pointer, tensor.shape, conditions, reads)
         return replace(placed, beyond=(*placed.beyond, *beyond))
     finally:
