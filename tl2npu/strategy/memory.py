@@ -10,6 +10,7 @@ from functools import cache
 from tl2npu.checks.cross_core import hand_overs, kept, pipelines, races
 from tl2npu.checks.memory_plan import fitting, sharing
 from tl2npu.checks.memory_plan.fitting import is_overfull, shortage
+from tl2npu.passes.gpu.memory import renamed
 from tl2npu.strategy import products
 from tl2npu.strategy.attempt import Attempt, Case, rebuilt, subject_of
 
@@ -24,7 +25,7 @@ Tries = Callable[[Case, Attempt], list[Attempt]]
 def best(case: Case, tries: Tries, made: Attempt) -> list[Attempt]:
     """The best forms, with tiles that save time (products of zeros: TL623, TL624; columns: TL169) if there is room."""
     found = _in_stages(case, tries, made)
-    fine = len(found) == 1 and found[-1].reached and not found[-1].misfits and not found[-1].starts_behind
+    fine = len(found) == 1 and found[-1].reached and not found[-1].starts_behind and not _may_take_less(case, found[-1])
     if fine or not found[0].job.has_spent:
         return found
     way = made.job.back("spending", replace(made.job.ways, spends=False))
@@ -42,6 +43,15 @@ def _shortage(tried: Attempt) -> tuple[int, float]:
     if tried.blocked is not None:
         return (sys.maxsize, 0) if tried.by is fitting.check else (0, 0)
     return shortage(tried.subject) if tried.subject is not None and tried.misfits else (0, 0)
+
+
+def _may_take_less(case: Case, tried: Attempt) -> bool:
+    """Whether fewer calls would ask for too much if the author's tiles were all there is."""
+    if tried.subject is None or not tried.misfits:
+        return False
+    own = frozenset(buffer.name for buffer in case.start.kernel.buffers.values())
+    authors = own - renamed.landings(tried.job)
+    return _shortage(tried) > (0, 0) and shortage(tried.subject, authors) < _shortage(tried)
 
 
 def _is_overfull(tried: Attempt) -> bool:
@@ -70,8 +80,8 @@ def _in_stages(case: Case, tries: Tries, made: Attempt) -> list[Attempt]:
         return tries(case, rebuilt(case, job.back("stages", replace(job.ways, in_turns=True))))
 
     def or_tight(plenty: list[Attempt], other: Callable[[], list[Attempt]]) -> list[Attempt]:
-        lacks = plenty[-1].misfits and _shortage(plenty[-1]) > (0, 0)
-        if case.start.options.target == "ascendc" and lacks and "memory" in job.forks:
+        lacks = "memory" in job.forks and _may_take_less(case, plenty[-1])
+        if case.start.options.target == "ascendc" and lacks:
             found = other()
             if found and found[-1].reached and _shortage(found[-1]) < _shortage(plenty[-1]):
                 return found

@@ -25,25 +25,25 @@ def landed(job: Job) -> Job:
         return job
     waiting = [(names, False)] if (names := sorted(renamed.landings(job))) else []
     known: tuple[int, int] | None = None
-    before = job
+    best = job
     while waiting:
         names, taken = waiting.pop(0)
         made = job.copied()
         if not renamed.land(made, frozenset(names), taken=taken):
             continue
-        if (found := _objections(made, known or (0, 0))) is None and known is None:
+        written = made.copied()  # what the checks say of it is kept for whoever judges it
+        tiles.number_again(written)
+        if (found := _objections(written, known or (0, 0))) is None and known is None:
             known = _objections(job)
-            found = _objections(made, known)
+            found = _objections(written, known)
         if found is not None:
-            job, known = made, found
+            job, best, known = made, written, found
         elif len(names) > 1:
             half = len(names) // 2
             waiting[:0] = [(names[:half], False), (names[half:], False)]
         elif not taken:
             waiting.insert(0, (names, True))
-    if job is not before:
-        tiles.number_again(job)
-    return job
+    return best
 
 
 def hands_over_too_often(job: Job) -> bool:

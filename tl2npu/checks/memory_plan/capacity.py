@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -132,6 +133,7 @@ class Needs:
         self._plans: dict[tuple[object, ...], _Plan] = {}
         self._placed: dict[tuple[object, ...], tuple[Placement, Interval | None]] = {}
         self._found: dict[_Told, list[Overflow]] = {}
+        self._only: Collection[str] | None = None
         tested = (name.value for tests, _ in self._choices for branch, _ in tests for name in _names_of(branch))
         self.variables = variables(subject.kernel) | frozenset(tested)
 
@@ -142,6 +144,12 @@ class Needs:
         if key not in subject.kept:
             subject.kept[key] = cls(subject, target)
         return cast("Needs", subject.kept[key])
+
+    def of_only(self, names: Collection[str]) -> Needs:
+        """What the kernel needs of each memory for the tiles of these names alone."""
+        made = copy(self)
+        made._only, made._placed, made._found = names, {}, {}
+        return made
 
     def of(self, caller: Caller) -> list[Overflow]:
         """Every memory that the sizes and types of a caller overflow."""
@@ -280,7 +288,7 @@ class Needs:
         self, plan: _Plan, memory: Memory, limit: int, known: Values, words: Mapping[str, str]
     ) -> tuple[Placement, Interval | None]:
         """What becomes of the tiles of a memory, with the tile that finds no place, or the largest one."""
-        numbers = plan.tiles_in(memory)
+        numbers = [n for n in plan.tiles_in(memory) if self._only is None or plan.program.tiles[n].name in self._only]
         sizes: _Sizes = tuple(plan.program.tiles[n].bytes(known, words) for n in numbers)
         key = id(plan), memory, sizes
         if key not in self._placed:

@@ -183,18 +183,20 @@ def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[st
             yield " and ".join(filter(None, (sizes, f"`{word}`" if word else ""))), overflows, each
 
 
-def shortage(subject: Subject) -> tuple[int, float]:
+def shortage(subject: Subject, only: frozenset[str] | None = None) -> tuple[int, float]:
     """How many calls ask for tiles that do not fit for certain, and how often a tile has to be halved until they do.
 
     Where sizes are open, the usual ones are calls of their own. Bytes do not count: who has to choose other tiles
-    chooses among the usual ones.
+    chooses among the usual ones. ``only``: the names of the tiles that count.
     """
-    if shortage not in subject.kept:
+    key = shortage, only
+    if key not in subject.kept:
         needs = Needs.of_subject(subject)
+        needs = needs if only is None else needs.of_only(only)
         misfits = [caller for caller in subject.callers if needs.of(caller)]
         trials = sum(bool(o) for caller in subject.callers for _, o, _ in _trials(subject, needs, caller))
-        subject.kept[shortage] = len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
-    return cast(tuple[int, float], subject.kept[shortage])
+        subject.kept[key] = len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
+    return cast(tuple[int, float], subject.kept[key])
 
 
 def is_overfull(subject: Subject) -> bool:

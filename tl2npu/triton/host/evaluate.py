@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tl2npu.triton.host.asserted import alike
@@ -227,8 +227,9 @@ class Host(HostExpressions):
         if stops[1]:
             self.env = one
             return
-        self.env |= {name: value for name, value in before.items() if name not in assigned(stmt)}
-        for name in assigned(stmt):
+        changed = assigned(stmt)
+        self.env |= {name: value for name, value in before.items() if name not in changed}
+        for name in changed:
             if name not in self.env or name not in one:  # who uses it behind has come through the branch that sets it
                 self.env |= {name: one[name]} if name in one else {}
                 continue
@@ -265,7 +266,7 @@ class Host(HostExpressions):
         found = self.tensor(name, rank, dtype) if certain else self.tensor(name, None, dtype, rank)
         return replace(found, fresh=fresh, test=test)
 
-    def forget(self, names: set[str]) -> None:
+    def forget(self, names: Collection[str]) -> None:
         """Names whose value is not known any more; integers get a new name."""
         for name in names:
             self.changed(name)

@@ -19,6 +19,8 @@ def idle(text: str, names: frozenset[str]) -> Iterator[ast.stmt]:
     tree = ast.parse(text)
     scopes = [tree, *(node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))]
     for scope in scopes:
+        if not any(_defined(stmt) in names for stmt in scope.body[:-1]):
+            continue
         inside = list(ast.walk(scope))
         read = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         set_ = [node.id for node in inside if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from tl2npu.dialects.triton.operators import DTYPES as TRITON_DTYPES
 from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.source.tree import remembered
 from tl2npu.triton.host.values import HostValue, Shape, Unknown
 
 DTYPES = {
@@ -60,9 +61,10 @@ def literal_shape(node: ast.expr) -> Shape | None:
     return tuple(shape) if shape else None
 
 
-def assigned(stmt: ast.stmt | ast.ExceptHandler) -> set[str]:
+@remembered
+def assigned(stmt: ast.stmt | ast.ExceptHandler) -> frozenset[str]:
     """Names that a statement sets."""
-    return {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return frozenset(n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
 
 
 def is_part(node: ast.expr) -> bool:

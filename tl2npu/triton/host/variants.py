@@ -7,9 +7,13 @@ factory gives one kernel, so that the host code has to choose between several.
 from __future__ import annotations
 
 import ast
+import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
+
+from tl2npu.source.tree import remembered
 
 _Leaf = TypeVar("_Leaf")
 
@@ -131,19 +135,26 @@ def conditions(kernel: ast.FunctionDef) -> set[str]:
 
 def strings(kernel: ast.FunctionDef, name: str) -> list[str]:
     """The strings that a parameter is compared with, if that is all that a kernel does with it."""
-    found: dict[str, None] = {}
-    asked = 0
+    found, uses = _strings(kernel)
+    asked = found.get(name, [])
+    return list(dict.fromkeys(itertools.chain.from_iterable(asked))) if len(asked) == uses[name] else []
+
+
+@remembered
+def _strings(kernel: ast.FunctionDef) -> tuple[dict[str, list[list[str]]], Counter[str]]:
+    """For each name the strings of each comparison with it, and how often it is used."""
+    found: dict[str, list[list[str]]] = {}
+    uses: Counter[str] = Counter()
     for node in ast.walk(kernel):
-        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        if isinstance(node, ast.Name):
+            uses[node.id] += 1
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.left, ast.Name):
             continue
-        sides = (node.left, node.comparators[0])
-        mine = [isinstance(side, ast.Name) and side.id == name for side in sides]
-        if mine == [True, False] and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
-            other = sides[1]
+        other = node.comparators[0]
+        same = isinstance(other, ast.Name) and other.id == node.left.id
+        if not same and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
             items = other.elts if isinstance(other, (ast.Tuple, ast.List)) else [other]
             texts = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
             if len(texts) == len(items):
-                found |= dict.fromkeys(texts)
-                asked += 1
-    uses = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(kernel))
-    return list(found) if asked == uses else []
+                found.setdefault(node.left.id, []).append(texts)
+    return found, uses

@@ -17,7 +17,7 @@ from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.choices import apart, decided
 from tl2npu.triton.read.expressions import BINARY
 from tl2npu.triton.read.moves import difference, marked, shifted
-from tl2npu.triton.read.names import COUNTED, Live, assigned, exposed, placed, spine
+from tl2npu.triton.read.names import COUNTED, Live, assigned, exposed, live_in, mentioned, placed, spine
 from tl2npu.triton.read.ranges import cdiv, largest
 from tl2npu.triton.read.shares import Share, share_of
 from tl2npu.triton.read.spec import Again, Source
@@ -143,8 +143,7 @@ class Interpreter(Calls):
         state = self.state
         if isinstance(target, ast.Name):
             state.hint, state.direct = target.id, value
-            read = {node.id for node in ast.walk(value) if isinstance(node, ast.Name)}
-            state.spare = frozenset() if target.id in read else frozenset(spine(value))
+            state.spare = frozenset() if target.id in mentioned(value) else frozenset(spine(value))
             self.set(target.id, self.eval(value))
             return
         if not isinstance(target, (ast.Tuple, ast.List)):
@@ -494,7 +493,7 @@ class Interpreter(Calls):
                 frame.own[param] = caller.own[name]
                 removed[name] = caller.env.pop(name)
         overwritten, live, line, nested = self.overwritten, self.live, state.line, self.nested
-        self.overwritten, self.live, self.nested = frozenset(), Live(function), 0
+        self.overwritten, self.live, self.nested = frozenset(), live_in(function), 0
         state.frames.append(frame)
         result: Value = None
         try:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Div, Sym, const
 from tl2npu.kernel.symbolic import Opaque as Wrapped
+from tl2npu.source.tree import remembered
 from tl2npu.tile.axes import Axes
 from tl2npu.tile.columns import without_columns
 from tl2npu.tile.expr import Index, axis_of
@@ -22,6 +23,7 @@ from tl2npu.tile.unstored import is_unstored
 from tl2npu.tile.unused import without_unused
 from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.interpreter import Interpreter, Returned
+from tl2npu.triton.read.names import live_in
 from tl2npu.triton.read.ranges import WITHIN, Ranges
 from tl2npu.triton.read.spec import Again, Spec, Tensor
 from tl2npu.triton.read.stale import with_plain_copies
@@ -73,7 +75,7 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     state.ranges.sure, state.ranges.shown = spec.sizes(), spec.smallest()
     state.frames.append(Frame(values))
     reader = kind(state)
-    reader.live = spec.live
+    reader.live = live_in(spec.function)
     try:
         reader.run(spec.function.body)
     except Returned as returned:
@@ -167,8 +169,15 @@ def _settle(spec: Spec) -> None:
 
 def _block_names(spec: Spec, state: State) -> tuple[str, ...]:
     """The names that the author gives to the places in the grid."""
+    found = _places(spec.function)
+    return tuple(state.fresh(found.get(number, _BLOCKS[number])) for number in range(len(spec.grid)))
+
+
+@remembered
+def _places(function: ast.FunctionDef) -> dict[int, str]:
+    """The first name for ``program_id`` of each axis."""
     found: dict[int, str] = {}
-    for node in ast.walk(spec.function):
+    for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             call = node.value
             while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "to":
@@ -177,7 +186,7 @@ def _block_names(spec: Spec, state: State) -> tuple[str, ...]:
                 args = [*call.args, *(word.value for word in call.keywords)]
                 if args and isinstance(args[0], ast.Constant) and isinstance(args[0].value, int):
                     found.setdefault(args[0].value, node.targets[0].id)
-    return tuple(state.fresh(found.get(number, _BLOCKS[number])) for number in range(len(spec.grid)))
+    return found
 
 
 def _with_scopes(kernel: Kernel) -> Kernel:

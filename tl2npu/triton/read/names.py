@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
+from tl2npu.source.tree import remembered
+
 _NONE: frozenset[str] = frozenset()
 COUNTED = "counts up"
 """The ``type_comment`` of a ``for`` that was a ``while``: it is one only where its step is at least 1."""
@@ -24,6 +26,12 @@ def assigned(body: Sequence[ast.AST]) -> frozenset[str]:
 def exposed(body: Sequence[ast.stmt]) -> frozenset[str]:
     """Names that may be read before the statements set them."""
     return _entering(body, frozenset(), {})
+
+
+@remembered
+def live_in(function: ast.FunctionDef) -> Live:
+    """What is live in a function, which is read more than once."""
+    return Live(function)
 
 
 class Live:
@@ -62,6 +70,12 @@ def _entering(body: Sequence[ast.stmt], live: frozenset[str], after: dict[ast.st
             case _:
                 live = _read(stmt) | (live - assigned([stmt]))
     return live
+
+
+@remembered
+def mentioned(value: ast.expr) -> frozenset[str]:
+    """The names in an expression."""
+    return frozenset(node.id for node in ast.walk(value) if isinstance(node, ast.Name))
 
 
 def _read(node: ast.AST) -> frozenset[str]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.symbolic import Sym, const, var
-from tl2npu.triton.read.names import Live
 from tl2npu.triton.read.values import Shape, Tile, Value
 
 
@@ -98,11 +96,6 @@ class Spec:
     shares: dict[int, bool] = field(default_factory=dict)
     alike: list[tuple[Sym, Sym]] = field(default_factory=list)
     proofs: dict[object, tuple[bool, frozenset[str]]] = field(default_factory=dict)
-
-    @cached_property
-    def live(self) -> Live:
-        """What is live in the kernel: it is read more than once."""
-        return Live(self.function)
 
     @property
     def constants(self) -> set[str]:
