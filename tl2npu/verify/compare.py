@@ -180,7 +180,12 @@ _TERMS = 4.0
 
 def has_one_scale(values: np.ndarray) -> bool:
     """Whether no neighbours tell the scale of an element: of a vector, or a handful of numbers."""
-    return scale(values).size == 1 < values.size and values.dtype.kind not in "iub"
+    return not _with_neighbours(values) and values.size > 1 and values.dtype.kind not in "iub"
+
+
+def _with_neighbours(values: np.ndarray) -> list[int]:
+    """The axes whose slices have enough elements to tell a scale."""
+    return [a for a, extent in enumerate(values.shape) if extent > 1 and values.size // extent >= ENOUGH]
 
 
 def of_terms(sizes: np.ndarray, rtol: float) -> np.ndarray:
@@ -217,7 +222,7 @@ def scale(values: np.ndarray) -> np.ndarray:
     sizes = np.where(finite, np.abs(values), 0.0).astype(np.float64)
     most = float(sizes.max(initial=0.0)) or 1.0
     squares = np.square(sizes / most)
-    axes = [a for a, extent in enumerate(values.shape) if extent > 1 and values.size // extent >= ENOUGH]
+    axes = _with_neighbours(values)
     slices = [tuple(a for a in range(values.ndim) if a != axis) for axis in axes] or [tuple(range(values.ndim))]
     counts = [np.maximum(finite.sum(axis=others, keepdims=True), 1) for others in slices]
     found = np.ones((1,) * values.ndim)

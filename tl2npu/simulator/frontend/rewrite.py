@@ -81,9 +81,21 @@ def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
 
 @lru_cache(maxsize=1)
 def lines_of(function: Any) -> tuple[list[str], int]:
-    """``inspect.getsourcelines``, which splits a file into tokens to find where a function ends: a kernel is asked for
-    four times in a row. Raises OSError or TypeError."""
-    return inspect.getsourcelines(function)
+    """``inspect.getsourcelines``, which splits a file into tokens to find where a function ends; the end is looked up in
+    the tree of the whole file, as all functions of a file are asked for. Raises OSError or TypeError."""
+    lines, start = inspect.findsource(inspect.unwrap(function))
+    end = _ends("".join(lines)).get(start + 1)
+    return (inspect.getblock(lines[start:]) if end is None else lines[start:end]), start + 1
+
+
+@lru_cache(maxsize=4)
+def _ends(text: str) -> dict[int, int]:
+    """The last line of each function by its first, which may be that of a decorator; none where a cell is not Python."""
+    try:
+        found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    except SyntaxError:
+        return {}
+    return {min(n.lineno for n in (f, *f.decorator_list)): f.end_lineno or f.lineno for f in found}
 
 
 def parsed(lines: list[str]) -> ast.stmt | None:

@@ -43,6 +43,8 @@ class Executable:
     ) -> None:
         """Execute all launches in order. ``arrays``: by buffer number, updated in place; ``scalars``: parameters;
         ``made``: the tensors among ``arrays`` that nobody has written yet."""
+        for runner in self.runners:
+            runner.compile(watch is not None)
         made = made or Made()
         values = solve(self.kernel.params, arrays, scalars)
         held = self._held(arrays)

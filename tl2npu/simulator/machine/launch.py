@@ -77,9 +77,21 @@ class Runner:
         self.blocks = 0
         self.watched_statements: list[tuple[Stmt, bool, int]] = []
         self.pooled, self.pool_sizes = _pools(self.program, self.addresses, self.arithmetic)
-        self.cores = self._programs(direct=False)
-        self.unwatched: list[Compiled] | None = None
         self.direct = False
+
+    def compile(self, watched: bool) -> None:
+        """Compile what a run with an observer, or one without, most likely takes. Raises SimulatorError."""
+        _ = self.cores if watched or self.pooled else self.unwatched
+
+    @functools.cached_property
+    def cores(self) -> list[Compiled]:
+        """The programs that tell an observer of every access."""
+        return self._programs(direct=False)
+
+    @functools.cached_property
+    def unwatched(self) -> list[Compiled]:
+        """The programs that index plainly where they may."""
+        return self._programs(direct=True)
 
     def _programs(self, direct: bool) -> list[Compiled]:
         return [self._compile(kind, count, body, direct) for kind, count, body in self.program.cores if body]
@@ -95,7 +107,7 @@ class Runner:
 
     def _lend(self, arrays: dict[int, np.ndarray], blocks: int) -> dict[int, np.ndarray]:
         """The tensors, those that are factors of products only as the products take them, where that pays."""
-        programs = self.unwatched or []
+        programs = self.unwatched
         borrowed = frozenset(n for c in programs for n in c.emitter.borrowed)
         bodies = [body for _, _, body in self.program.cores]
         lent = dict(arrays)
@@ -127,13 +139,15 @@ class Runner:
         signature: list[Any] = [*symbols, *block_vars, *self.parameters_once(symbols), *allocated]
         if direct:
             emitter.written = frozenset(self.written)
-            emitter.program(signature, body)
-            borrowed = _tiles(body, gpu, emitter.copied)
-            changed, ranges = emitter.written, self._ranges(count)
-            emitter = Emitter(
-                gpu, self.arithmetic, self.sites, True, truncates, ranges, borrowed=borrowed, written=changed
-            )
         source, space = emitter.program(signature, body)
+        if direct:
+            borrowed = _tiles(body, gpu, emitter.copied)
+            if borrowed:
+                changed, ranges = emitter.written, self._ranges(count)
+                emitter = Emitter(
+                    gpu, self.arithmetic, self.sites, True, truncates, ranges, borrowed=borrowed, written=changed
+                )
+                source, space = emitter.program(signature, body)
         if self.program.checks and not self.launch.is_npu:
             self.checked |= {n for n, b in emitter.buffers.items() if b.memory == "global"}
         for buffer in emitter.buffers.values():
@@ -173,15 +187,16 @@ class Runner:
         ``made``: those among them that the call made."""
         grid = [int(_number(e, values)) for e in self.launch.extents]
         blocks = list(itertools.product(*(range(n) for n in reversed(grid))))
-        sync = Sync(max((c.count for c in self.cores if c.kind == "V"), default=1), len(blocks))
+        vectors = [count for kind, count, body in self.program.cores if kind == "V" and body]
+        sync = Sync(max(vectors, default=1), len(blocks))
         sync.barriers = self._barriers()
         if watch is not None:
+            self.compile(watched=True)
             self.blocks = len(blocks)
             watch.begin(self, arrays, made or Made())
             sync.watcher = watch
         self.direct = watch is None and _separate(arrays) and not self.pooled
         if self.direct:
-            self.unwatched = self.unwatched or self._programs(direct=True)
             arrays = self._lend(arrays, len(blocks))
         with np.errstate(all="ignore"):
             if self.program.meets:
@@ -218,7 +233,7 @@ class Runner:
         index = tuple(reversed(block))
         known = {**values, **dict(zip(self.launch.blocks, index, strict=True))}
         symbols, parameters = self.program.symbols, self.parameters_once(self.program.symbols)
-        programs = self.unwatched if self.direct and self.unwatched is not None else self.cores
+        programs = self.unwatched if self.direct else self.cores
         for compiled in programs:
             for core_number in range(compiled.count):
                 core = Core(number, compiled.kind, core_number)
