@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 
 import numpy as np
 import pytest
 
 from tests.simulator.kernels import HEADER, load
+from tl2npu.simulator.frontend.rewrite import lines_of
 
 BODY = """
 def factory(M=32, N=64):
@@ -43,3 +45,9 @@ def test_the_lines_are_those_of_the_file() -> None:
     launch = space["function"].kernel.launches[0]
     site = launch.body[-1].site
     assert linecache.getline(site.file, site.line).strip() == "T.copy(a, C)"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_function_ends_where_python_says(form: str) -> None:
+    for function in (load(HEADER + FORMS[form])["factory"], test_the_text_is_found, pytest.raises):
+        assert lines_of(function) == inspect.getsourcelines(function)

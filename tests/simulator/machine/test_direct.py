@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.simulator.kernels import load
+from tl2npu.simulator.hazards.report import Report
 from tl2npu.simulator.machine import launch
 from tl2npu.simulator.standin.session import Session
 
@@ -83,7 +84,7 @@ def borrowed(source: str) -> set[str]:
     kernel = load(source, session)["factory"]()
     kernel(*(np.zeros(s, np.float16) for s in ((48, 40), (40, 32), (48, 32))))
     (executable,) = session.executables.values()
-    (program,) = executable.runners[0].unwatched or []
+    (program,) = executable.runners[0].unwatched
     return {program.emitter.buffers[n].name for n in program.emitter.borrowed}
 
 
@@ -116,3 +117,20 @@ def test_tensors_that_share_memory_are_not_lent() -> None:
             expected[rows, columns] = expected[rows].astype(np.float32) @ b[:, columns].astype(np.float32)
     kernel(a, b, a)
     np.testing.assert_array_equal(a, expected)
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_kernel_is_compiled_for_the_run_it_gets(watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways: list[bool] = []
+    compiled = launch.Runner._compile
+
+    def count(self: launch.Runner, kind: str, count: int, body: Any, direct: bool) -> Any:
+        ways.append(direct)
+        return compiled(self, kind, count, body, direct)
+
+    monkeypatch.setattr(launch.Runner, "_compile", count)
+    session = Session(watch=Report().observer if watched else None)
+    kernel = load(text(BODIES["plain"]), session)["factory"]()
+    for _ in range(2):
+        kernel(*(np.zeros(shape, np.float16) for shape in ((48, 40), (40, 32), (48, 32))))
+    assert ways == [not watched]

@@ -81,8 +81,8 @@ def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
 
 @lru_cache(maxsize=1)
 def lines_of(function: Any) -> tuple[list[str], int]:
-    """``inspect.getsourcelines``, which splits a file into tokens to find where a function ends; the end is looked up in
-    the tree of the whole file, as all functions of a file are asked for. Raises OSError or TypeError."""
+    """``inspect.getsourcelines``, which splits a file into tokens to find where a function ends. Here the tree of the
+    file tells, as all of its functions are asked for. Raises OSError or TypeError."""
     lines, start = inspect.findsource(inspect.unwrap(function))
     end = _ends("".join(lines)).get(start + 1)
     return (inspect.getblock(lines[start:]) if end is None else lines[start:end]), start + 1
@@ -90,12 +90,13 @@ def lines_of(function: Any) -> tuple[list[str], int]:
 
 @lru_cache(maxsize=4)
 def _ends(text: str) -> dict[int, int]:
-    """The last line of each function by its first, which may be that of a decorator; none where a cell is not Python."""
+    """The last line of each function by its first, which may be that of a decorator; empty for what is no Python."""
     try:
-        found = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        nodes = list(ast.walk(ast.parse(text)))
     except SyntaxError:
         return {}
-    return {min(n.lineno for n in (f, *f.decorator_list)): f.end_lineno or f.lineno for f in found}
+    functions = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return {min(n.lineno for n in (f, *f.decorator_list)): f.end_lineno or f.lineno for f in functions}
 
 
 def parsed(lines: list[str]) -> ast.stmt | None:

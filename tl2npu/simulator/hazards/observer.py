@@ -45,6 +45,7 @@ class Observer:
         """A launch begins: everything before it is over."""
         self.runner = runner
         self.made = made
+        self.viewed = {b.alias.number for b in runner.buffers.values() if b.alias is not None}
         self.gpu = any(kind == "G" for kind, _, _ in runner.program.cores)
         self.block_name = "npu" if runner.launch.is_npu else "gpu"
         self.pipes = not self.gpu and not runner.automatic_sync
@@ -246,7 +247,7 @@ class Observer:
             return None
         if number in self.runner.pooled:
             return self._placed(access, buffer, array)
-        if any(b.alias is buffer for b in self.runner.buffers.values()):
+        if number in self.viewed:
             total = array.nbytes // self._smallest(number, array)
             base = Cells(buffer.name, self.memory_of(number), (total,), UNWRITTEN, self.pipes)
             return base.view(buffer.name, array.shape)
