@@ -104,3 +104,18 @@ STRIDED = PLACES + "    x = tl.load(x_ptr + at[:, None] * C + 2 * c[None, :] % C
 def test_places_that_are_not_there_any_more_are_refused(body: str) -> None:
     """Those of the turn before, those that the kernel changes, sums, floats, and rows that are not consecutive."""
     assert set(refusals(gathered(body + STORE))) & {"TL520", "TL523", "TL546"}
+
+
+def test_a_place_whose_tile_is_made_of_itself_ends() -> None:
+    """``place`` is loaded, then cut off where the mask ends, in one tile; nothing shows that ``w`` is a tensor."""
+    body = (
+        "    end = tl.load(ends + pid)\n    row = pid * B + tl.arange(0, B)\n"
+        "    place = tl.load(places + row, mask=row < end, other=0)\n"
+        "    tl.store(out + row, tl.load(w + place, mask=row < end, other=0.0), mask=row < end)\n"
+    )
+    text = (
+        f"{HEAD}@triton.jit\ndef k(places, ends, w, out, B: tl.constexpr):\n    pid = tl.program_id(0)\n{body}\n\n"
+        "def f(places, ends, w=None):\n    out = torch.empty(64)\n"
+        "    k[(4,)](places, ends, w if w is not None else 0, out, B=16)\n    return out\n"
+    )
+    assert refusals(text) == ["TL512"]

@@ -180,8 +180,11 @@ class Expressions:
         """Read again with an argument as a tensor of which the host does not say what it is, if the value is one."""
         spec = self.state.spec
         parts = [value.expr] if isinstance(value, Tile) else []
+        seen: set[str] = set()
         for part in parts:  # it grows
-            parts += [self.state.made[it.buffer] for it in loads(part) if it.buffer in self.state.made]
+            found = {load.buffer for load in loads(part)} & self.state.made.keys() - seen
+            parts += [self.state.made[buffer] for buffer in sorted(found)]
+            seen |= found
         terms = [term for part in parts for whole in integers(part) for term in whole.terms]
         for name in sorted({str(mono[0]) for mono, coef in terms if coef == 1 and len(mono) == 1} & spec.doubtful):
             spec.doubtful.discard(name)
