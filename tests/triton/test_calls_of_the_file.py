@@ -240,6 +240,30 @@ def test_dictionary_of_keyword_arguments() -> None:
     assert refusals(changed) == refusals(text.replace('{"BLOCK": 128, "num_warps": 4}', "configuration()")) == ["TL511"]
 
 
+MORE = "    more = {}\n    if torch.version.hip:\n        more = {'waves_per_eu': 1, 'kpack': 2}\n    k[("
+
+
+@pytest.mark.parametrize(
+    ("before", "word", "code"),
+    [
+        (MORE, "**more", ""),
+        ("    k[(", "**({'num_stages': n} if n > 7 else {})", ""),
+        (MORE.replace("'kpack'", "'LIMIT'"), "**more", "TL511"),
+        (MORE.replace("    k[(", "    more.update(LIMIT=1)\n    k[("), "**more", "TL511"),
+        (MORE.replace("    k[(", "    more |= options()\n    k[("), "**more", "TL511"),
+        ("    k[(", "**({'LIMIT': n} if n > 7 else {})", "TL511"),
+        ("    k[(", "**(options() if n > 7 else {})", "TL511"),
+    ],
+)
+def test_dictionaries_that_may_only_have_options(before: str, word: str, code: str) -> None:
+    """What no parameter of the kernel takes is the compiler's; ``LIMIT`` is one that has a default."""
+    text = vector("x = tl.load(x_ptr + i, mask=i < n - LIMIT)\ntl.store(y_ptr + i, x, mask=i < n)")
+    text = text.replace("BLOCK: tl.constexpr)", "BLOCK: tl.constexpr, LIMIT: tl.constexpr = 0)")
+    assert refusals(text) == []
+    text = text.replace("    k[(", before).replace("BLOCK=128)", f"BLOCK=128, {word})")
+    assert refusals(text) == ([code] if code else [])
+
+
 def test_number_that_a_name_had_before_a_loop() -> None:
     """``step`` is 1 at first, and passed with what the loop makes of it."""
     text = vector("x = tl.load(x_ptr + i * step, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)")

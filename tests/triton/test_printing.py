@@ -134,6 +134,17 @@ def test_grouped_blocks_have_plain_places_under_their_names() -> None:
     assert "% 64 == 0" not in text
 
 
+def test_sizes_of_a_dictionary_are_those_of_the_grid() -> None:
+    """As `triton.cdiv(M, META["BM"])` has them; with others the group of the last blocks may be empty."""
+    words = "BM=64, BN=64, BK=32, GROUP=8"
+    sizes = "{" + re.sub(r"(\w+)=", r'"\1": ', words) + "}"
+    given = GROUPED.replace("    k[grid]", f"    sizes = {sizes}\n    k[grid]").replace(words, "**sizes")
+    old, new = (str(migrate_triton(text, "k.py", Options()).new_text) for text in (GROUPED, given))
+    factory = old[old.index("def k(") : old.index("def matmul")]
+    assert "pid_m = pid % group_size_m + GROUP * group_id" in factory
+    assert factory in new
+
+
 def test_comments_beside_statements() -> None:
     lines = [line.strip() for line in str(migrate_triton(GROUPED, "k.py", Options()).new_text).splitlines()]
     launch = next(number for number, line in enumerate(lines) if line.startswith("with T.Kernel"))

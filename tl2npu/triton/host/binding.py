@@ -15,6 +15,7 @@ from tl2npu.tile.expr import Index
 from tl2npu.tile.expr import Opaque as Text
 from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.options import OPTIONS, may_only_have_options
 from tl2npu.triton.host.torch_names import annotated, assigned
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Meta, Tensor, Unknown
 from tl2npu.triton.host.variants import LIMIT, conditions, normal, stable, strings
@@ -22,21 +23,6 @@ from tl2npu.triton.read import spec as specs
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.values import DType, Pointer, Tile, Value
 from tl2npu.triton.refused import Refused, Undecided
-
-_OPTIONS = frozenset(
-    {
-        "num_warps",
-        "num_stages",
-        "num_ctas",
-        "maxnreg",
-        "enable_fp_fusion",
-        "warp_size",
-        "waves_per_eu",
-        "allow_flush_denorm",
-        "debug",
-    }
-)
-
 
 _SIZE = re.compile(r"\.(shape\[|size\(|stride\(|numel\(|nelement\()|\b(len|next_power_of_2)\(")
 """What gives a size in host code."""
@@ -140,7 +126,7 @@ class _Binder:
                     raise self.refuse("TL511", f"nothing is passed for `{name}` of `{self.kernel.name}`")
                 else:
                     values[name] = self.value(name, found[name], nodes[name], tensors, assumed, doubtful)
-            grid = tuple(self.by_block(extent, values) for extent in self.grid(found))
+            grid = tuple(self.by_block(extent, values) for extent in self.grid(found, values))
         finally:
             host.env = kept
         sizes = {self.rename.get(name, name) for name in host.texts} | {
@@ -212,7 +198,7 @@ class _Binder:
             assert word.arg is not None
             if word.arg in self.params:
                 found[word.arg] = word.value
-            elif word.arg not in _OPTIONS | LAUNCH_OPTIONS and word.arg not in ("grid", "warmup", "stream"):
+            elif word.arg not in OPTIONS | LAUNCH_OPTIONS and word.arg not in ("grid", "warmup", "stream"):
                 self.options.append(word.arg)
         for name, node in self.defaults.items():
             if name not in found:
@@ -268,7 +254,7 @@ class _Binder:
             kept, host.env = host.env, dict(self.site.env)
             given = host.eval(word.value)
             host.env = kept
-            if not isinstance(given, Dict) and self.only_options(word.value):
+            if not isinstance(given, Dict) and may_only_have_options(word.value, self.site.function, self.params):
                 continue
             if not isinstance(given, Dict):
                 raise self.refuse("TL511", "the launch unpacks keyword arguments")
@@ -279,18 +265,6 @@ class _Binder:
         ast.copy_location(changed, call)
         self.site = replace(self.site, call=changed)
         return self.nodes()
-
-    def only_options(self, node: ast.expr) -> bool:
-        """True for a dictionary to which the launching function gives nothing but options of the compiler."""
-        keys: list[ast.expr | None] = []
-        for item in ast.walk(self.site.function or ast.Module([], [])):
-            target = item.targets[0] if isinstance(item, ast.Assign) else None
-            if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == ast.unparse(node):
-                keys += item.value.keys if isinstance(item.value, ast.Dict) else [None]
-            elif isinstance(target, ast.Subscript) and ast.unparse(target.value) == ast.unparse(node):
-                keys.append(target.slice)
-        known = (isinstance(key, ast.Constant) and key.value in _OPTIONS | LAUNCH_OPTIONS for key in keys)
-        return isinstance(node, ast.Name) and bool(keys) and all(known)
 
     def choose_names(self, found: Mapping[str, HostValue], nodes: Mapping[str, ast.expr]) -> None:
         """Integers of the host go by the parameter that they are passed for."""
@@ -359,7 +333,8 @@ class _Binder:
                 if self.numbers.get(str(symbol)) == 1 and self.is_one(name, 1):
                     return 1
                 if symbol.constant is not None:
-                    if not isinstance(node, (ast.Constant, ast.Name)) or self.is_one(name, symbol.constant):
+                    named = isinstance(node, (ast.Constant, ast.Name, ast.Subscript))
+                    if not named or self.is_one(name, symbol.constant):
                         return symbol.constant
                     self.numbers[name] = symbol.constant
                     return Tile((), Index(var(name)))
@@ -452,15 +427,15 @@ class _Binder:
         if any(node.id in call.objects for call in evidence.calls.get(function.lineno, {}).values()):
             raise self.refuse("TL512", f"a call in the file passes for `{node.id}` what is not a torch tensor")
 
-    def grid(self, found: Mapping[str, HostValue]) -> tuple[Sym, ...]:
-        """The extents of the grid."""
+    def grid(self, found: Mapping[str, HostValue], values: Mapping[str, Value]) -> tuple[Sym, ...]:
+        """The extents of the grid, for what the kernel gets for each parameter."""
         func = self.site.call.func
         assert isinstance(func, ast.Subscript)
         host = self.site.scope
         value = host.eval(func.slice)
         if isinstance(value, Lambda):
             kept = dict(host.env)
-            host.meta = lambda text: self.meta(text, found)
+            host.meta = lambda text: self.meta(text, found, values)
             host.env.update(dict.fromkeys(value.params, Meta()))
             value = host.eval(value.node)  # type: ignore[arg-type]
             host.env, host.meta = kept, None
@@ -495,9 +470,12 @@ class _Binder:
             total = total + product
         return total
 
-    def meta(self, name: str, found: Mapping[str, HostValue]) -> HostValue:
+    def meta(self, name: str, found: Mapping[str, HostValue], values: Mapping[str, Value]) -> HostValue:
         """A constexpr argument, as a grid function asks for it."""
         name = name.strip("'\"")
+        given = values.get(name)
+        if isinstance(given, int):
+            return Int(const(given))
         value = found.get(name)
         if isinstance(value, Int) and value.value.constant is None:
             return value
