@@ -10,7 +10,7 @@ from subprocess import run
 
 import pytest
 
-from tests.triton.test_translation import refusals
+from tests.triton.test_translation import HEAD, refusals, vector
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.triton.result import migrate_triton
@@ -138,6 +138,34 @@ def test_what_is_not_known_stays(tmp_path: Path, utils: str) -> None:
     result = migrated(package(tmp_path, utils))
     found = [(d.code, d.line) for d in result.diagnostics if d.severity == "error"]
     assert found == [("TL544", 16)]
+
+
+_OLD = """if TRITON3:
+
+    @triton.jit
+    def _inner(x, by=SCALE):
+        return x * by + GAIN
+
+else:
+
+    @triton.jit
+    def _inner(x, by=SCALE):
+        return x * by - GAIN
+"""
+_INNER = "@triton.jit\ndef _inner(x, k=SCALE):\n    return x * k + GAIN\n"
+
+
+def test_functions_for_other_versions_of_triton(tmp_path: Path) -> None:
+    """In the module of the kernel and in another one; of another condition nothing is known."""
+    by_version = 'TRITON3 = triton.__version__ >= "3.0.0"\n\n' + _OLD
+    new = migrated(package(tmp_path, UTILS.replace(_INNER, by_version))).new_text or ""
+    assert "* 2.0 + 1.5" in new
+    assert "- 1.5" not in new
+    kernel = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, _inner(x), mask=i < n)")
+    names = "SCALE: tl.constexpr = 2.0\nGAIN: tl.constexpr = 1.5\n"
+    for functions, disposition in ((by_version, "migrated"), (_OLD, "refused")):
+        text = kernel.replace(HEAD, f"{HEAD}\n\n{names}{functions}\n\n")
+        assert [kernel.disposition for kernel in migrate_triton(text, "k.py", Options()).kernels] == [disposition]
 
 
 def test_a_name_that_the_file_binds_again_is_not_that_of_the_module(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from tl2npu.across.changes import Changes
+from tl2npu.across.newest import holds
 from tl2npu.source.text import SourceError, decode_source, read_bytes
 
 MAX_BYTES = 1024 * 1024
@@ -109,6 +110,9 @@ def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None
             _bind(table, target.id, Binding(value=statement.value, fallback=fallback))
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
         _bind(table, statement.target.id, Binding(value=statement.value))
+    elif isinstance(statement, ast.If) and (taken := holds(statement.test, _values(table))) is not None:
+        for inner in statement.body if taken else statement.orelse:
+            _collect(table, inner)
     elif isinstance(statement, ast.If):
         for inner in (*statement.body, *statement.orelse):
             imports = isinstance(inner, (ast.Import, ast.ImportFrom)) and inner.names[0].name != "*"
@@ -123,6 +127,12 @@ def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None
             _collect(table, inner)
     else:
         _bind_unknown(table, statement, fallback)
+
+
+def _values(table: Module) -> dict[str, ast.expr]:
+    """What the statements so far give to names."""
+    found = {name: bindings[0].value for name, bindings in table.bindings.items() if len(bindings) == 1}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _bind(table: Module, name: str, binding: Binding) -> None:

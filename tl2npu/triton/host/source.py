@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 
+from tl2npu.across.newest import holds
 from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
 from tl2npu.dialects.triton.tle import HINTS, RANGES, tle_name
 from tl2npu.source.benchmark import model_of
@@ -181,6 +182,7 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     values = dict(_set_once(tree))
     aliases = {**dict(own_names(values, aliases)), **dict(names_by_version(tree, aliases)), **aliases}
     without_wrappers(tree, aliases)
+    _without_old_functions(tree, values)
     made = as_decorators(tree, aliases)
     plain_decorators(tree, aliases)
     jitted = {
@@ -206,6 +208,17 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
         source = _with_imports(source, path, symbols, {})
     scope = _scope(tree, values, path, symbols)
     return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice, chosen, made, scope)
+
+
+def _without_old_functions(tree: ast.Module, values: Mapping[str, ast.expr]) -> None:
+    """Without device functions for another version of Triton, where this one has its own. Changes the tree."""
+    launched = {ast.unparse(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
+    for stmt in of_module(tree.body):
+        taken = holds(stmt.test, values) if isinstance(stmt, ast.If) else None
+        if isinstance(stmt, ast.If) and taken is not None:
+            live, dead = (stmt.body, stmt.orelse) if taken else (stmt.orelse, stmt.body)
+            own = {item.name for item in live if isinstance(item, ast.FunctionDef)} - launched
+            dead[:] = [item for item in dead if not isinstance(item, ast.FunctionDef) or item.name not in own]
 
 
 def _scope(tree: ast.Module, values: Mapping[str, ast.expr], path: Path | None, symbols: Symbols | None) -> Scope:

@@ -1,0 +1,36 @@
+"""Conditions of a module on Triton's version."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tl2npu.across.newest import TRITON, holds
+
+THIS = ".".join(map(str, TRITON))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("version.parse(triton.__version__) >= version.parse('3.0.0')", True),
+        ("triton.__version__ >= '3.0.0'", True),
+        ("Version('3.10') <= Version(triton.__version__)", False),  # numbers, no text
+        ("not version.parse(triton.__version__) < version.parse('2.2')", True),
+        ("NEW", True),
+        (f"version.parse(triton.__version__) == version.parse('{THIS}.0')", True),
+        (f"version.parse(triton.__version__) > version.parse('{THIS}.0')", False),
+        (f"version.parse(triton.__version__) < version.parse('{THIS}.1')", True),
+        ("version.parse(torch.__version__) >= version.parse('2.0')", None),
+        ("version.parse(triton.__version__) >= oldest()", None),
+        ("version.parse(triton.__version__) >= version.parse('3.0rc1')", None),
+        ("2 <= version.parse(triton.__version__) < 4", None),
+        ("LOOP", None),
+        ("version.parse('3.0') < version.parse('4.0')", None),
+    ],
+)
+def test_a_comparison(text: str, found: bool | None) -> None:
+    values = {"NEW": "OTHER", "OTHER": "triton.__version__ != '2.0'", "LOOP": "LOOP"}
+    known = {name: ast.parse(value, mode="eval").body for name, value in values.items()}
+    assert holds(ast.parse(text, mode="eval").body, known) is found
