@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.triton.test_translation import HEAD, refusals
+from tests.triton.test_translation import HEAD, refusals, vector
 from tl2npu.options import Options
 from tl2npu.triton.migrate import to_tilelang
 from tl2npu.verify.command import verify_files
@@ -166,3 +166,19 @@ def test_one_of_two_kernels_that_stays_is_launched_by_its_name() -> None:
 )
 def test_choice_of_a_kernel_that_is_not_known_at_the_launch(host: str) -> None:
     assert "TL510" in refusals(either(host))
+
+
+@pytest.mark.parametrize(
+    ("function", "codes"),
+    [
+        ("def other(x, k=3):\n    return x * k\n", []),
+        ("def other(x):\n    k = 3\n    return x * k\n", []),
+        ("def other(x):\n    return compiled(k, x)\n", ["TL510"]),
+        ("def other(x):\n    global k\n    k = faster(k)\n    return x\n", ["TL510"]),
+    ],
+)
+def test_another_thing_of_the_same_name(function: str, codes: list[str]) -> None:
+    text = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)")
+    assert refusals(text.replace("def f(x)", f"{function}\n\ndef f(x)")) == codes
+    device = function.replace("def other", "@triton.jit\ndef other")
+    assert refusals(text.replace("@triton.jit", f"{device}\n\n@triton.jit", 1)) == codes

@@ -208,13 +208,25 @@ def bookkeeping(
     jitted = list(jitted)
     for scope in _scopes(tree):
         places = {id(node.func.value) for node in ast.walk(scope) if id(node) in launches}  # type: ignore[attr-defined]
-        names = (node for node in _inside(scope) if isinstance(node, ast.Name) and node.id == kernel)
+        names = [node for node in _inside(scope) if isinstance(node, ast.Name) and node.id == kernel]
+        if not places and isinstance(scope, ast.FunctionDef) and _is_own(scope, kernel, names):
+            continue
         first = next((node for node in names if id(node) not in places), None)
         if first is not None:
             if isinstance(scope, ast.Module) or scope in jitted:
                 raise Refused("TL510", first.lineno, f"`{kernel}` is used in another way than `{kernel}[grid](...)`")
             found += _Slice(tree, scope, kernel, launches).statements()
     return found
+
+
+def _is_own(scope: ast.FunctionDef, name: str, uses: Iterable[ast.Name]) -> bool:
+    """Whether a name is a parameter or a variable of a function."""
+    args = scope.args
+    every = (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg)
+    return any(arg is not None and arg.arg == name for arg in every) or (
+        any(isinstance(use.ctx, ast.Store) for use in uses)
+        and not any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(scope))
+    )
 
 
 @dataclass
