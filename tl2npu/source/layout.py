@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +55,18 @@ def relayout(old_text: str, new_text: str, path: Path | str | None, trees: Trees
 
 
 def _formatter(settings: dict[str, Any]) -> Callable[[str], str]:
-    def format_text(text: str) -> str:
-        import black  # takes as long as many files, which often have nothing to ask it
-        from black.mode import TargetVersion
+    versions = tuple(settings.get("target_versions", ()))
+    given = tuple(sorted((field, value) for field, value in settings.items() if field != "target_versions"))
+    return partial(_formatted, versions, given)
 
-        versions = {TargetVersion[name.upper()] for name in settings.get("target_versions", ())}
-        return black.format_str(text, mode=black.Mode(**{**settings, "target_versions": versions}))
 
-    return format_text
+@lru_cache(maxsize=64)  # kernels of a project often have the same heads
+def _formatted(versions: tuple[str, ...], settings: tuple[tuple[str, Any], ...], text: str) -> str:
+    import black  # takes as long as many files, which often have nothing to ask it
+    from black.mode import TargetVersion
+
+    named = {TargetVersion[name.upper()] for name in versions}
+    return black.format_str(text, mode=black.Mode(**dict(settings), target_versions=named))
 
 
 def broken(old_text: str, new_text: str, path: Path | str) -> str:
