@@ -144,8 +144,7 @@ def _frozen(function: Any) -> Any:
 def parameters(function: Callable[..., Any]) -> list[Buffer | Var]:
     """The parameters of a prim_func, from its annotations. Raises TraceError for one without a known annotation."""
     function = inspect.unwrap(function)
-    node, first = source_of(function)
-    site = Site(function.__code__.co_filename, first + node.lineno - 1)
+    site = Site(function.__code__.co_filename, source_of(function).lineno)
     result = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.annotation is inspect.Parameter.empty:

@@ -24,7 +24,10 @@ def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
     Raises TraceError for what is no plain function, or where its source cannot be found.
     """
     function = inspect.unwrap(function)
-    node, first = source_of(function)
+    source_of(function)
+    lines, first = lines_of(function)
+    node = parsed(lines)
+    assert isinstance(node, ast.FunctionDef)
     node.decorator_list = []
     node.returns = None
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
@@ -46,7 +49,7 @@ def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
     if hasattr(outer, "type_params"):
         outer.type_params = []
     module = ast.Module(body=[outer], type_ignores=[])
-    _place(module, first - 1)
+    _place(module, max(first, 1) - 1)
     space: dict[str, Any] = {}
     flags = function.__code__.co_flags & __future__.annotations.compiler_flag
     exec(compile(module, function.__code__.co_filename, "exec", flags, dont_inherit=True), {}, space)
@@ -60,8 +63,8 @@ def traced(function: Callable[..., Any], hooks: Any) -> Callable[..., Any]:
     return result  # type: ignore[no-any-return]
 
 
-def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
-    """The syntax tree of a function, and its first line; in the tree that is line 1.
+def source_of(function: Any) -> ast.FunctionDef:
+    """The syntax tree of a function, as :func:`definition_of` has it.
 
     Raises TraceError where there is none: a lambda, a callable object, code without a source file.
     """
@@ -70,33 +73,44 @@ def source_of(function: Any) -> tuple[ast.FunctionDef, int]:
         raise TraceError(f"{name} is not a plain function; prim_func and macro decorate functions")
     place = Site(function.__code__.co_filename, function.__code__.co_firstlineno)
     try:
-        lines, first = lines_of(function)
-        node = parsed(lines)
+        node = definition_of(function)
     except (OSError, TypeError, SyntaxError) as error:
         raise TraceError(f"the source of {name} cannot be read: {error}", place) from None
     if not isinstance(node, ast.FunctionDef):
         raise TraceError(f"{name} is not a plain function; prim_func and macro decorate functions", place)
-    return node, max(first, 1)
+    return node
 
 
-@lru_cache(maxsize=1)
 def lines_of(function: Any) -> tuple[list[str], int]:
     """``inspect.getsourcelines``, which splits a file into tokens to find where a function ends. Here the tree of the
     file tells, as all of its functions are asked for. Raises OSError or TypeError."""
+    lines, start, node = _found(function)
+    return (inspect.getblock(lines[start:]) if node is None else lines[start : node.end_lineno]), start + 1
+
+
+def definition_of(function: Any) -> ast.stmt | None:
+    """What defines a function, to look at and not to change; with the lines of the file. Raises SyntaxError, too."""
+    lines, start, node = _found(function)
+    if node is not None:
+        return node
+    own = parsed(inspect.getblock(lines[start:]))
+    return None if own is None else ast.increment_lineno(own, start)
+
+
+def _found(function: Any) -> tuple[list[str], int, ast.stmt | None]:
     lines, start = inspect.findsource(inspect.unwrap(function))
-    end = _ends("".join(lines)).get(start + 1)
-    return (inspect.getblock(lines[start:]) if end is None else lines[start:end]), start + 1
+    return lines, start, _functions("".join(lines)).get(start + 1)
 
 
 @lru_cache(maxsize=4)
-def _ends(text: str) -> dict[int, int]:
-    """The last line of each function by its first, which may be that of a decorator; empty for what is no Python."""
+def _functions(text: str) -> dict[int, ast.stmt]:
+    """The functions of a file by their first line, which may be that of a decorator; empty for what is no Python."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except SyntaxError:
         return {}
     functions = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    return {min(n.lineno for n in (f, *f.decorator_list)): f.end_lineno or f.lineno for f in functions}
+    return {min(part.lineno for part in (node, *node.decorator_list)): node for node in functions}
 
 
 def parsed(lines: list[str]) -> ast.stmt | None:
@@ -153,7 +167,7 @@ def launches(body: Iterable[ast.stmt]) -> bool:
 @lru_cache(maxsize=4)
 def is_npu(function: Any) -> bool:
     """True if a ``T.Kernel(..., is_npu=True)`` stands in the function, or no T.Kernel at all."""
-    kernels = [n for n in ast.walk(source_of(inspect.unwrap(function))[0]) if _called(n) == "Kernel"]
+    kernels = [n for n in ast.walk(source_of(inspect.unwrap(function))) if _called(n) == "Kernel"]
     return not kernels or any(k.arg == "is_npu" for n in kernels for k in n.keywords)  # type: ignore[attr-defined]
 
 

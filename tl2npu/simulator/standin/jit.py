@@ -13,7 +13,7 @@ from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.frontend import eager
 from tl2npu.simulator.frontend.builder import stated
 from tl2npu.simulator.frontend.prim_func import PrimFunc
-from tl2npu.simulator.frontend.rewrite import launches, lines_of, parsed
+from tl2npu.simulator.frontend.rewrite import definition_of, launches
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
 from tl2npu.simulator.ir.stmt import walk as statements
@@ -299,7 +299,7 @@ class Factory:
 def has_launch(function: Callable[..., Any]) -> bool:
     """True if the function itself has a ``with T.Kernel``: eager style."""
     try:
-        node = parsed(lines_of(function)[0])
+        node = definition_of(function)
     except (OSError, TypeError, SyntaxError):
         return False
     return isinstance(node, ast.FunctionDef) and launches(node.body)
