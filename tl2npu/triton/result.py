@@ -119,8 +119,8 @@ def _migrated(
             text, leave, options.rows_per_block, one_row, chosen, options.tuned, place, symbols, constant, file
         )
         stuck = [kernel.name for kernel in translated.kernels if kernel.refused and kernel.name not in leave]
-        if again := {name: _next(translated, name, chosen) or 0 for name in stuck if chosen.get(name)}:
-            chosen |= again
+        if back := {name: _next(translated, name, chosen) or 0 for name in stuck if chosen.get(name)}:
+            chosen |= back
             continue
         if translated.text == text:
             return _resting(_with_kept(migrate_text(text, path, options, leave_lines), translated), symbols)
@@ -129,22 +129,20 @@ def _migrated(
             return FileResult(path, text, text, done.error)
         homes = _Homes(translated)
         refused = _refused(done, homes)
-        if by_value := {kernel.name for kernel in translated.kernels if kernel.scalars} & refused.keys():
-            constant |= by_value  # what is a constant may be written in another way
-            continue
+        by_value = {kernel.name for kernel in translated.kernels if kernel.scalars} & refused.keys()
+        constant |= by_value  # what is a constant may be written in another way
         wide = {} if options.rows_per_block == 1 else _overflowing(done, homes) | refused
         too_wide = {name: f"{item.code}: {item.message}" for name, item in wide.items() if name not in one_row}
         large = _overflowing(done, homes) | {name: it for name, it in refused.items() if it.code in _BY_SIZE}
         others = {name: number for name in large if (number := _next(translated, name, chosen)) is not None}
-        if too_wide:
-            one_row |= too_wide
-        elif others:
-            chosen |= others
-        elif refused:
-            leave |= refused
-        else:
-            done = _noted(done, plain, translated, homes) if options.notes else done
-            return _resting(_result(path, text, done, translated, homes), symbols)
+        again = by_value | too_wide.keys()
+        one_row |= {name: why for name, why in too_wide.items() if name not in by_value}
+        chosen |= {name: number for name, number in others.items() if name not in again}
+        leave |= (stays := {name: why for name, why in refused.items() if name not in again | others.keys()})
+        if again or others or stays:
+            continue
+        done = _noted(done, plain, translated, homes) if options.notes else done
+        return _resting(_result(path, text, done, translated, homes), symbols)
 
 
 def _noted(done: FileResult, options: Options, translated: Translated, homes: _Homes) -> FileResult:
