@@ -106,11 +106,16 @@ def _found(function: Any) -> tuple[list[str], int, ast.stmt | None]:
 def _functions(text: str) -> dict[int, ast.stmt]:
     """The functions of a file by their first line, which may be that of a decorator; empty for what is no Python."""
     try:
-        nodes = list(ast.walk(ast.parse(text)))
+        blocks: list[ast.AST] = [ast.parse(text)]
     except SyntaxError:
         return {}
-    functions = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    for block in blocks:  # which grows
+        blocks += [part for part in ast.iter_child_nodes(block) if isinstance(part, _BLOCKS)]
+    functions = [part for part in blocks if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
     return {min(part.lineno for part in (node, *node.decorator_list)): node for node in functions}
+
+
+_BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
 def parsed(lines: list[str]) -> ast.stmt | None:

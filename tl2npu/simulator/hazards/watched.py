@@ -502,4 +502,4 @@ def _is_empty(index: Any) -> bool:
     """Whether an index along an axis takes nothing, as of a load that begins behind the end of its tensor."""
     if isinstance(index, slice):
         return index.start is not None and index.stop is not None and index.stop <= index.start
-    return np.size(index) == 0
+    return not isinstance(index, int) and np.size(index) == 0
