@@ -161,6 +161,13 @@ def test_functions_for_other_versions_of_triton(tmp_path: Path) -> None:
     new = migrated(package(tmp_path, UTILS.replace(_INNER, by_version))).new_text or ""
     assert "* 2.0 + 1.5" in new
     assert "- 1.5" not in new
+    by_variable = "import os\n\n" + _OLD.replace("TRITON3", "os.environ.get('EXACT', '1') == '1'")
+    (root := tmp_path / "other").mkdir()
+    result = migrated(package(root, UTILS.replace(_INNER, by_variable)))
+    assert "* 2.0 + 1.5" in (result.new_text or "")
+    assert ["`_inner`" in d.message and "`EXACT`" in d.message for d in result.diagnostics if d.code == "TL509"] == [
+        True
+    ]
     kernel = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, _inner(x), mask=i < n)")
     names = "SCALE: tl.constexpr = 2.0\nGAIN: tl.constexpr = 1.5\n"
     for functions, disposition in ((by_version, "migrated"), (_OLD, "refused")):

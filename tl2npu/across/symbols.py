@@ -19,10 +19,11 @@ _MAX_DEPTH = 32
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of a module of the repository."""
+    """A function of a module of the repository; ``unset``: the environment variable that must not be set for it."""
 
     module: Module
     node: ast.FunctionDef
+    unset: str = ""
 
 
 @dataclass(frozen=True)
@@ -259,7 +260,7 @@ class Symbols:
 
     def _meaning(self, table: Module, binding: Binding) -> Definition | None:
         if binding.function is not None:
-            return Function(table, binding.function)
+            return Function(table, binding.function, binding.unset)
         if binding.scope is not None:
             return Class(table, binding.scope)
         if binding.dotted is not None:

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from tl2npu.across.changes import Changes
-from tl2npu.across.newest import holds
+from tl2npu.across.decided import decided
 from tl2npu.source.text import SourceError, decode_source, read_bytes
 
 MAX_BYTES = 1024 * 1024
@@ -44,7 +44,8 @@ class Module:
 class Binding:
     """A function, class, value of an assignment, or import: ``attribute`` of ``dotted``, or that module itself.
 
-    None of them: something that cannot be told. ``fallback``: one of the ways of a ``try`` or ``if``.
+    None of them: something that cannot be told. ``fallback``: one of the ways of a ``try`` or ``if``. ``unset``: the
+    environment variable that must not be set for it.
     """
 
     function: ast.FunctionDef | None = None
@@ -53,6 +54,7 @@ class Binding:
     dotted: str | None = None
     attribute: str | None = None
     fallback: bool = False
+    unset: str = ""
 
 
 @lru_cache(maxsize=512)
@@ -87,9 +89,9 @@ def digest_of(data: bytes) -> str:
     return blake2b(data).hexdigest()
 
 
-def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None:
+def _collect(table: Module, statement: ast.stmt, fallback: bool = False, unset: str = "") -> None:
     if isinstance(statement, ast.FunctionDef):
-        _bind(table, statement.name, Binding(function=statement, fallback=fallback))
+        _bind(table, statement.name, Binding(function=statement, fallback=fallback, unset=unset))
     elif isinstance(statement, ast.ClassDef):
         _bind(table, statement.name, Binding(scope=statement, fallback=fallback))
     elif isinstance(statement, ast.Import):
@@ -110,9 +112,9 @@ def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None
             _bind(table, target.id, Binding(value=statement.value, fallback=fallback))
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
         _bind(table, statement.target.id, Binding(value=statement.value))
-    elif isinstance(statement, ast.If) and (taken := holds(statement.test, _values(table))) is not None:
-        for inner in statement.body if taken else statement.orelse:
-            _collect(table, inner)
+    elif isinstance(statement, ast.If) and (verdict := decided(statement.test, _values(table))) is not None:
+        for inner in statement.body if verdict.holds else statement.orelse:
+            _collect(table, inner, unset=verdict.unset)
     elif isinstance(statement, ast.If):
         for inner in (*statement.body, *statement.orelse):
             imports = isinstance(inner, (ast.Import, ast.ImportFrom)) and inner.names[0].name != "*"

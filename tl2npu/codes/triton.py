@@ -11,6 +11,8 @@ TL506 one-row-per-block info display-only: migrate with `--rows-per-block N`, as
 TL507 compiled-kernel-query info: choose the grid by the work there is: the compiler for the NPU spreads it over the
     cores
 TL508 rows-in-memory info display-only: address the tensor by its own strides, from a line such as `M, N = x.shape`
+TL509 assumed-environment warning: if the variable is set where the kernel runs, write the function that it chooses
+    without a condition
 TL510 unlaunched-triton-kernel error: launch the kernel by its own name, in its file or in one that imports it
 TL511 unclear-launch error: pass the grid as a tuple of integers and every argument by itself
 TL512 unclear-pointer error: load and store through pointers that are tensor arguments of the kernel

@@ -403,6 +403,9 @@ class _Translation:
                     listed = next((types for types in launched.binding.site.scope.listed if f"{kind}+" in types), "")
                     why = "the host allows others" if listed else "nothing in the file shows its element type"
                     found.append(diagnostic("TL505", line, f"`{tensor}` is taken for {kind}: {why}", name))
+        for function, variable in sorted({one for launched in launches for one in launched.binding.spec.unset}):
+            text = f"`{function}` is read as it is without the environment variable `{variable}`"
+            found.append(diagnostic("TL509", node.lineno, text, name))
         extrema = {line for launched in launches for line in launched.binding.spec.extrema}
         if extrema:
             text = (

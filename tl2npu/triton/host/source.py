@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from tl2npu.across.newest import holds
+from tl2npu.across.decided import decided
 from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
 from tl2npu.dialects.triton.tle import HINTS, RANGES, tle_name
 from tl2npu.source.benchmark import model_of
@@ -82,7 +82,7 @@ class _Unwrap(ast.NodeTransformer):
 class Elsewhere:
     """``file``: where the text stands that imports. ``read``: the source of another module, and its device functions.
 
-    ``found``: by their names in the file, the device functions; ``constants`` and ``aliases`` are those of
+    ``found``: by their names in the file, the device functions; ``constants``, ``aliases`` and ``unset`` are those of
     :class:`Source`.
     """
 
@@ -92,6 +92,7 @@ class Elsewhere:
     found: dict[str, tuple[ast.FunctionDef, Source]] = field(default_factory=dict)
     constants: dict[str, Value] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    unset: dict[str, str] = field(default_factory=dict)
 
     def look(self, names: Iterable[str]) -> None:
         """Look for what the module binds to names by its imports, and to nothing else."""
@@ -109,6 +110,7 @@ class Elsewhere:
             other = self.read(found.module.path, found.module.text)
             if other is not None and found.node.name in other[1]:
                 self.found[name] = other[1][found.node.name], other[0]
+                self.unset |= {name: found.unset} if found.unset else {}
 
 
 _MODULES = ("triton", "math", "torch", "numpy", *{name.split(".")[0] for name in REEXPORTS})
@@ -182,7 +184,7 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     values = dict(_set_once(tree))
     aliases = {**dict(own_names(values, aliases)), **dict(names_by_version(tree, aliases)), **aliases}
     without_wrappers(tree, aliases)
-    _without_old_functions(tree, values)
+    unset = _choose_functions(tree, values)
     made = as_decorators(tree, aliases)
     plain_decorators(tree, aliases)
     jitted = {
@@ -203,22 +205,27 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     counted = Counter(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in jitted)
     twice = frozenset(name for name, count in counted.items() if count > 1)
     known = {name: node for name, node in jitted.items() if name not in twice}
-    source = Source(known, dict(_constants(values)), aliases)
+    source = Source(known, dict(_constants(values)), aliases, unset=unset)
     if path is not None and symbols is not None and jitted:
         source = _with_imports(source, path, symbols, {})
     scope = _scope(tree, values, path, symbols)
     return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice, chosen, made, scope)
 
 
-def _without_old_functions(tree: ast.Module, values: Mapping[str, ast.expr]) -> None:
-    """Without device functions for another version of Triton, where this one has its own. Changes the tree."""
+def _choose_functions(tree: ast.Module, values: Mapping[str, ast.expr]) -> dict[str, str]:
+    """Leave out device functions where the module chooses another one; by the name of that, the environment variable
+    that must not be set. Changes the tree."""
     launched = {ast.unparse(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
+    unset: dict[str, str] = {}
     for stmt in of_module(tree.body):
-        taken = holds(stmt.test, values) if isinstance(stmt, ast.If) else None
-        if isinstance(stmt, ast.If) and taken is not None:
-            live, dead = (stmt.body, stmt.orelse) if taken else (stmt.orelse, stmt.body)
+        verdict = decided(stmt.test, values) if isinstance(stmt, ast.If) else None
+        if isinstance(stmt, ast.If) and verdict is not None:
+            live, dead = (stmt.body, stmt.orelse) if verdict.holds else (stmt.orelse, stmt.body)
             own = {item.name for item in live if isinstance(item, ast.FunctionDef)} - launched
-            dead[:] = [item for item in dead if not isinstance(item, ast.FunctionDef) or item.name not in own]
+            gone = [isinstance(item, ast.FunctionDef) and item.name in own for item in dead]
+            dead[:] = [ast.copy_location(ast.Pass(), item) if go else item for item, go in zip(dead, gone, strict=True)]
+            unset |= dict.fromkeys(own, verdict.unset) if verdict.unset else {}
+    return unset
 
 
 def _scope(tree: ast.Module, values: Mapping[str, ast.expr], path: Path | None, symbols: Symbols | None) -> Scope:
@@ -261,7 +268,11 @@ def _with_imports(source: Source, path: Path, symbols: Symbols, read: dict[Path,
     imports.look(names - source.functions.keys() - source.constants.keys())
     aliases = {**source.aliases, **imports.aliases}
     return replace(
-        source, constants={**source.constants, **imports.constants}, aliases=aliases, elsewhere=imports.found
+        source,
+        constants={**source.constants, **imports.constants},
+        aliases=aliases,
+        elsewhere=imports.found,
+        unset={**source.unset, **imports.unset},
     )
 
 

@@ -119,6 +119,8 @@ class Expressions:
                 raise self.state.refuse("TL545", f"`{name}` {value.why}")
             return value
         source = self.state.frame.source or self.state.spec.source
+        if name in source.unset:
+            self.state.spec.unset.add((name, source.unset[name]))
         if name in source.functions:
             return Function(source.functions[name], self.state.frame.source)
         if name in source.elsewhere:

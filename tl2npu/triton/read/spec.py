@@ -32,13 +32,15 @@ class Tensor:
 class Source:
     """The file around a kernel: its device functions, constants, and what its names mean.
 
-    ``elsewhere``: the device functions that it imports, each with the module around it.
+    ``elsewhere``: the device functions that it imports, each with the module around it. ``unset``: by device functions,
+    the environment variables that must not be set for them.
     """
 
     functions: Mapping[str, ast.FunctionDef]
     constants: Mapping[str, Value]
     aliases: Mapping[str, str]
     elsewhere: Mapping[str, tuple[ast.FunctionDef, Source]] = field(default_factory=dict)
+    unset: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -60,7 +62,8 @@ class Spec:
     must check to fit into 32 bits; ``flat``: tensors that are one axis of memory, read and written row by row;
     ``stale``: the shape of a tensor became known while it was read; ``shares``: lines of loops over a block's share of
     an axis -> whether their tiles are dealt out to the blocks instead; ``alike``: extents that the host gave one name,
-    one after the other; ``proofs``: those of the ranges.
+    one after the other; ``proofs``: those of the ranges; ``unset``: device functions with the environment variables
+    that must not be set for them.
     """
 
     function: ast.FunctionDef
@@ -96,6 +99,7 @@ class Spec:
     shares: dict[int, bool] = field(default_factory=dict)
     alike: list[tuple[Sym, Sym]] = field(default_factory=list)
     proofs: dict[object, tuple[bool, frozenset[str]]] = field(default_factory=dict)
+    unset: set[tuple[str, str]] = field(default_factory=set)
 
     @property
     def constants(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""Conditions of a module on Triton's version."""
+"""Conditions of a module on Triton's version, and on environment variables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tl2npu.across.newest import TRITON, holds
+from tl2npu.across.decided import TRITON, Verdict, decided
 
 THIS = ".".join(map(str, TRITON))
 
@@ -28,9 +28,17 @@ THIS = ".".join(map(str, TRITON))
         ("2 <= version.parse(triton.__version__) < 4", None),
         ("LOOP", None),
         ("version.parse('3.0') < version.parse('4.0')", None),
+        ("os.environ.get('FAST', '0') == '1'", False),
+        ("os.getenv('FAST', '1') != '0'", True),
+        ("not FAST", True),
+        ("os.environ.get('FAST') == '1'", None),  # what it is not is None
+        ("os.environ.get('FAST', default) == '1'", None),
+        ("int(os.environ.get('FAST', '0')) == 1", None),
     ],
 )
 def test_a_comparison(text: str, found: bool | None) -> None:
     values = {"NEW": "OTHER", "OTHER": "triton.__version__ != '2.0'", "LOOP": "LOOP"}
+    values["FAST"] = "os.getenv('FAST', '0') == '1'"
     known = {name: ast.parse(value, mode="eval").body for name, value in values.items()}
-    assert holds(ast.parse(text, mode="eval").body, known) is found
+    verdict = decided(ast.parse(text, mode="eval").body, known)
+    assert verdict == (None if found is None else Verdict(found, "FAST" * ("FAST" in text)))
