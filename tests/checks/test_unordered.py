@@ -6,7 +6,8 @@ import textwrap
 
 import pytest
 
-from tests.checks.support import PLAIN, errors
+from tests.checks.support import LOAD as LOAD32
+from tests.checks.support import PLAIN, SPLIT, TILES, errors
 
 PARAMS = 'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32")'
 ALLOC = """
@@ -164,3 +165,34 @@ def test_cores(parts: dict[str, str], codes: list[str]) -> None:
     body = CROSS.format(**dict.fromkeys(("before", "set", "wait", "after"), "pass") | parts)
     settings = {"keys": ("AUTO_SYNC",), "args": "n=4", "params": TENSORS, "jit": "out_idx=[2], workspace_idx=[3]"}
     assert errors(body, launch=PLAIN, **settings) == codes
+
+
+WRITTEN, READ, KEPT = "T.tile.add(a, a, 1.0)\n", "T.tile.mul(b, a, a)\n", "T.copy(a, O[cid * 32, 0])\n"
+ROWS = "for i, j in T.Parallel(32, 64):\n    a[i, j] = a[i, j] * r[i]\n"
+IF = "if cid > 2:\n    T.copy(a, O[cid * 32, 0])\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        (WRITTEN + KEPT, []),
+        (WRITTEN + READ + KEPT, ["TL780"]),
+        (WRITTEN + KEPT + READ, []),
+        (ROWS + READ + KEPT, ["TL780"]),
+        (WRITTEN + ROWS.replace("a[i, j] =", "b[i, j] =") + KEPT, []),  # each row stands behind a barrier
+        (WRITTEN + READ + "T.copy(b, O[cid * 32, 0])\n" + KEPT, []),  # waits for all that stands before
+        (WRITTEN + READ + ALL + KEPT, []),
+        (WRITTEN + ALL + READ + KEPT, []),
+        (WRITTEN + ALL + KEPT, ["TL814"]),
+        (WRITTEN + READ + IF, []),  # behind the barrier of the branch
+        ("for k in T.serial(4):\n" + textwrap.indent(KEPT + WRITTEN + READ, "    "), ["TL780"]),
+        ("for k in T.serial(4):\n" + textwrap.indent(WRITTEN + READ, "    ") + KEPT, ["TL780"]),
+        ("for k in T.serial(4):\n" + textwrap.indent(ALL + KEPT + WRITTEN + READ, "    "), []),
+    ],
+)
+def test_automatic_flags(body: str, codes: list[str]) -> None:
+    """The verdicts are those of clocks over the code that TileLang-Ascend 95acbd7f generates for these kernels."""
+    tiles = TILES + "r = T.alloc_ub((32,), 'float32')\nT.copy(A[cid * 32, 0], r)\n"
+    params = PARAMS + ', R: T.Tensor((256,), "float32")'
+    body = tiles.replace("A[cid * 32, 0]", "R[cid * 32]") + LOAD32 + body
+    assert errors(body, launch=SPLIT, params=params) == codes

@@ -43,6 +43,7 @@ TL753 scalar-loop warning: write the loop so that vector instructions compute it
 TL760 floor-division-of-negative info: use a form that rounds down on the NPU too
 TL761 division-rounds-towards-zero error: use `>> k` or `& (n - 1)`, or add a multiple of the divisor before dividing
 TL762 integers-compared-as-floats error: compare in int32, or cast one side to a type of 16 bits or fewer
+TL763 read-not-ordered info: keep the barrier
 TL771 read-below-the-tensor warning: keep the offset at 0 or above, `tl.maximum(offset, 0)`, beside the mask
 TL772 both-arms-computed warning: give the load the condition as its `mask`; keep the divisor from being 0 in lanes that
     are not chosen

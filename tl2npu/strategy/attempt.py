@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
+from tl2npu.checks.cross_core.unordered import missed
 from tl2npu.checks.memory_plan import fitting
 from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.operators import starts
@@ -22,7 +23,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Memory, Op, Stmt
 from tl2npu.kernel.tensors import stored_tensors
-from tl2npu.passes.ascend import allocations_apart, guards
+from tl2npu.passes.ascend import allocations_apart, barriers, guards
 from tl2npu.passes.gpu.memory import guarded_planes
 from tl2npu.passes.job import Fork, Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
@@ -140,6 +141,8 @@ def judged(case: Case, form: str, job: Job) -> Attempt:
     start = case.start
     try:
         _need_all_stores(start, job, case.kind)
+        if job.module is not start.module and form != "npuir":
+            barriers.order(job, missed(subject_of(job)))
     except Blocked as blocked:
         return _without_text(form, job, blocked)
     job.told = len(job.notes)

@@ -1,24 +1,27 @@
 """TL780 to TL782: accesses that nothing orders, in a kernel that synchronises its pipes or its cores by hand.
 
 What ``tl2npu run`` finds with the data of one launch, from the text (:mod:`tl2npu.kernel.flags.clocks`). AUTO_SYNC
-orders the pipes of a core in every mode (``src/transform/ascend_sync_insert.cc``), AUTO_CV_SYNC the cores only where
-COMBINE divides the work (``src/transform/ascend_combinecv.cc``).
+orders the pipes of a core in every mode, with gaps (:mod:`tl2npu.kernel.flags.automatic`), AUTO_CV_SYNC the cores only
+where COMBINE divides the work (``src/transform/ascend_combinecv.cc``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import count, product
 
 from tl2npu.checks.cross_core.channels import on_chip
+from tl2npu.checks.operators.vector_form import parallel_stores
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
+from tl2npu.kernel.flags.automatic import Automatic, cores_of_barriers
 from tl2npu.kernel.flags.balance import imbalances
 from tl2npu.kernel.flags.clocks import Run
 from tl2npu.kernel.flags.parts import GiveUp
 from tl2npu.kernel.flags.pipes import PIPES
-from tl2npu.kernel.flags.seen import Conflict, Stuck
+from tl2npu.kernel.flags.seen import Conflict, Seen, Stuck
 from tl2npu.kernel.model import Branch, Copy, Loop, Op, ScopeBlock, Side, Stmt, Sync
 
 _CALLERS = 2
@@ -30,6 +33,8 @@ def check(subject: Subject) -> Iterator[Finding]:
     pipes, combined = subject.is_on(SYNC), subject.is_on(COMBINE)
     if pipes is None or combined is None:
         return
+    if pipes:
+        yield from _not_automatic(subject)
     scopes = any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements)
     manual = scopes or any(isinstance(placed.stmt, Sync) for placed in subject.statements)
     crossing = subject.is_mixed and not (combined and subject.is_on(CV_SYNC))
@@ -59,6 +64,42 @@ def check(subject: Subject) -> Iterator[Finding]:
                 yield _stuck(stuck)
     for group in _by_cause(found, order):
         yield _of(subject, group)
+
+
+def _not_automatic(subject: Subject) -> Iterator[Finding]:
+    """What AUTO_SYNC leaves out, where the author has not put a barrier."""
+    for conflict in missed(subject):
+        first, second = conflict.first, conflict.second
+        name, line = second.touch.buffer.name, subject.file.index.position(first.stmt.node).line
+        text = f"`{name}` is read before {_shown(first)} on line {line} has written it: AUTO_SYNC sees the last read"
+        yield Finding("TL780", second.stmt.node, text, help="write `T.barrier_all()` before this")
+
+
+@lru_cache(maxsize=4)
+def missed(subject: Subject, bare: bool = False) -> tuple[Conflict, ...]:
+    """Reads that AUTO_SYNC does not order behind the write, the first of each statement.
+
+    ``bare``: as if the author had put no barriers.
+    """
+    stores = parallel_stores(subject)
+    cores = tuple(side for side in _CORES if side in subject.sides)
+    authors = {} if bare else cores_of_barriers(subject.kernel)
+    if not subject.is_mixed:
+        authors = dict.fromkeys(authors, cores[0])
+    automatic = Automatic(frozenset(id(one.store) for one in stores if one.form != "vector"), authors)
+    found: dict[int, Conflict] = {}
+    for values in subject.every_value[:_CALLERS]:
+        for _ in range(2):
+            automatic.forget()
+            try:
+                run = Run(subject.kernel, subject.located.evaluator, values, True, False, cores, automatic=automatic)
+                run.go()
+            except GiveUp:
+                return ()
+        for conflict in run.conflicts:
+            if conflict.is_read and conflict.first.side is conflict.second.side:
+                found.setdefault(id(conflict.second.stmt), conflict)
+    return tuple(found.values())
 
 
 def _by_cause(found: Iterable[Conflict], order: Mapping[int, int]) -> list[list[Conflict]]:
@@ -106,7 +147,7 @@ def _has_versions(subject: Subject, conflict: Conflict) -> bool:
 def _of(subject: Subject, group: Sequence[Conflict]) -> Finding:
     first, second = group[0].first, group[0].second
     lines = [subject.file.index.position(one.first.stmt.node).line for one in group]
-    shown, help = f"{_shown(first.stmt)} on line {lines[0]}", _remedy(subject, group, max(lines))
+    shown, help = f"{_shown(first)} on line {lines[0]}", _remedy(subject, group, max(lines))
     others = sorted({subject.file.index.position(one.second.stmt.node).line for one in group[1:]})
     name = second.touch.buffer.name
     if first.side is not second.side:
@@ -165,10 +206,11 @@ def _unused(flags: Iterable[tuple[Sync, Placed]], name: str) -> int:
     return next(number for number in count() if number not in used)
 
 
-def _shown(stmt: Stmt) -> str:
+def _shown(seen: Seen) -> str:
+    stmt = seen.stmt
     if isinstance(stmt, Copy):
         return f"the copy from `{stmt.src.buffer.name}` to `{stmt.dst.buffer.name}`"
-    return f"T.{stmt.op.name}" if isinstance(stmt, Op) else "the scalar unit"
+    return f"T.{stmt.op.name}" if isinstance(stmt, Op) else "the scalar unit" if seen.touch.pipe == "S" else "the loop"
 
 
 def _stuck(stuck: Stuck) -> Finding:

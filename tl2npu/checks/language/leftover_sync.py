@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from tl2npu.checks.cross_core.unordered import missed
 from tl2npu.checks.operators.vector_form import parallel_store
 from tl2npu.checks.subject import Finding, Placed, Subject
-from tl2npu.kernel.access import side_of
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
-from tl2npu.kernel.model import Copy, Memory, Op, ScopeBlock, Side, Store, Sync
+from tl2npu.kernel.flags.automatic import core_of
+from tl2npu.kernel.model import Copy, Op, ScopeBlock, Side, Store, Sync
 
 _CORES = {Side.CUBE: "cube core", Side.VECTOR: "vector cores"}
 _OF = {"MTE1": Side.CUBE, "M": Side.CUBE, "FIX": Side.CUBE, "V": Side.VECTOR, "MTE3": Side.VECTOR}
@@ -46,15 +47,10 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _core_after(subject: Subject, placed: Placed, before: Side) -> Side:
     stmt = placed.stmt
-    if isinstance(stmt, Copy):
-        found = side_of(stmt)
-        return Side.CUBE if found is Side.BOTH and stmt.src.buffer.memory is Memory.L0C else found
-    if isinstance(stmt, Op):
-        found = side_of(stmt)
-    else:
-        store = parallel_store(subject, placed) if isinstance(stmt, Store) else None
-        found = side_of(stmt) if store is not None and store.form != "scalar" else Side.NONE
-    return found if found in _CORES else before
+    store = parallel_store(subject, placed) if isinstance(stmt, Store) else None
+    if isinstance(stmt, (Copy, Op)) or (store is not None and store.form != "scalar"):
+        return core_of(stmt) or before
+    return before
 
 
 def _of_scope(subject: Subject, stmt: ScopeBlock) -> Finding | None:
@@ -64,6 +60,8 @@ def _of_scope(subject: Subject, stmt: ScopeBlock) -> Finding | None:
 
 def _of_sync(subject: Subject, placed: Placed, stmt: Sync, core: Side) -> Finding | None:
     name = stmt.op.name
+    if name == "barrier_all" and len(missed(subject)) < len(missed(subject, bare=True)):
+        return None  # it is needed
     if subject.threads is not None:
         return Finding("TL814", stmt.node, _BOTH.format(name))
     scope = next((parent.side for parent in placed.parents if isinstance(parent, ScopeBlock)), None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import lcm
 from operator import ge
 
@@ -18,9 +18,10 @@ from tl2npu.dialects.ascend.sync import RESULT_OF_SCALAR_UNIT
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import Evaluator
+from tl2npu.kernel.flags.automatic import Automatic, on_side, pipe_on
 from tl2npu.kernel.flags.listed import singles
 from tl2npu.kernel.flags.parts import GiveUp, no_flags_in
-from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, touches_of, waits_for_all
+from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, pipe_of, touches_of, waits_for_all
 from tl2npu.kernel.flags.seen import Conflict, Seen, Stuck
 from tl2npu.kernel.flags.terms import Condition, Terms, Unknown, value
 from tl2npu.kernel.model import (
@@ -73,6 +74,8 @@ class Run:
     vid: int = 0
     conflicts: list[Conflict] = field(default_factory=list)
     stuck: list[Stuck] = field(default_factory=list)
+    automatic: Automatic | None = None
+    """The flags that the compiler inserts."""
 
     def __post_init__(self) -> None:
         named = {self.kernel.cid: 0, self.kernel.vid: self.vid}
@@ -165,13 +168,23 @@ class Run:
             self.conditions[id(stmt)] = self.terms.condition(stmt.cond.node, stmt.env)
         holds = _holds(self.conditions[id(stmt)], turn)
         if holds is not None:
+            self._apart(stmt, side)
             yield from self._block(stmt.then if holds else stmt.orelse, side, turn, arms)
+            self._apart(stmt, side)
             return
         self.exact = False
         self._doubt(stmt)
         now = tuple(turn.items())
         for arm, body in ((True, stmt.then), (False, stmt.orelse)):
+            self._apart(stmt, side)
             yield from self._block(body, side, turn, arms | {(id(stmt), arm, now)})
+        self._apart(stmt, side)
+
+    def _apart(self, stmt: Branch, side: Side) -> None:
+        """The automatic flags begin anew in each arm of a branch, behind a barrier; Python takes others beforehand."""
+        if self.automatic is not None and not stmt.cond.sym.variables() <= self.values.keys():
+            self._barrier(_CORES.index(side) * self.size)
+            self.automatic.latest[side].clear()
 
     def _doubt(self, stmt: Branch) -> None:
         """Flags that an arm sets and does not wait for: whether their waits order anything cannot be told."""
@@ -233,6 +246,8 @@ class Run:
         found = self._touches(stmt, turn, _LANES in turn)
         if self.pipes and waits_for_all(stmt):
             self._barrier(first)
+        if self.automatic is not None:
+            found = self._ordered(self.automatic, stmt, side, found, _LANES in turn)
         started: set[int] = set()
         for touch, part in found:
             thread = first + (_NUMBER[touch.pipe] if self.pipes else 0)
@@ -253,6 +268,23 @@ class Run:
             self._follow(first + _NUMBER["MTE1"], first + _NUMBER["M"])
             self._follow(first + _NUMBER["MTE2"], first + _NUMBER["MTE1"])
             self._follow(first + _NUMBER["FIX"], first + _NUMBER["M"])
+
+    def _ordered(
+        self, automatic: Automatic, stmt: Stmt, side: Side, found: list[tuple[Touch, Part]], parallel: bool
+    ) -> list[tuple[Touch, Part]]:
+        """Let the statement wait as the compiler makes it wait; what this core itself touches."""
+        first, own = _CORES.index(side) * self.size, {id(touch) for touch in on_side(side, (t for t, _ in found))}
+        if id(stmt) in automatic.barriers or any(touch.element for touch, _ in found):
+            self._barrier(first)
+        pipe = pipe_on(side, stmt, parallel)
+        crosses = pipe != pipe_of(stmt, parallel)
+        found = [
+            (replace(touch, pipe=pipe) if crosses else touch, part) for touch, part in found if id(touch) in own
+        ]
+        for src, dst in automatic.flags(side, stmt, (touch for touch, _ in found), parallel):
+            self._follow(first + _NUMBER[src], first)
+            self._follow(first + _NUMBER[dst], first + _NUMBER[src])
+        return found
 
     def _product(self, first: int) -> None:
         """``gemm_v0`` waits for the loads of its operands and the stores of its result."""
@@ -342,6 +374,8 @@ class Run:
 
     def _sync(self, stmt: Sync, side: Side, turn: dict[str, int | None]) -> Iterator[tuple[Sync, Hashable]]:
         first, name = _CORES.index(side) * self.size, stmt.op.name
+        if self.automatic is not None and self.automatic.authors.get(id(stmt)) is not side:
+            return
         if name == "barrier_all" or (name == "pipe_barrier" and self._pipe(stmt, "pipe") == "ALL"):
             self._barrier(first)
         elif name in ("set_flag", "wait_flag"):

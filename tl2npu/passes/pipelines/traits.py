@@ -73,7 +73,13 @@ def _style(job: Job, uses_vid: bool, exchanges: bool, cube_only: bool) -> Style:
         return "unknown"
     if kernel.dialect != "ascend":
         return kernel.dialect
-    manual = any(isinstance(stmt, (Sync, ScopeBlock)) or sync.is_address(stmt) for stmt in kernel.walk())
+    own = kernel.launch.threads is not None  # of Developer mode, where a barrier may be needed (TL763)
+    manual = any(
+        isinstance(stmt, ScopeBlock)
+        or sync.is_address(stmt)
+        or (isinstance(stmt, Sync) and not (own and stmt.op.name == "barrier_all"))
+        for stmt in kernel.walk()
+    )
     automatic = any(read_configs(job.file, found).values.get(key) for found in compilations(job.located) for key in ALL)
     if manual:
         return "mixed" if automatic else "expert"
