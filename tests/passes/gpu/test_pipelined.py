@@ -12,7 +12,7 @@ LOADS = "T.copy(A[bx * 32, k * 32], a)\n    T.copy(B[k * 32, 0], b)"
 STEP = f"{LOADS}\n    T.gemm(a, b, c)"
 
 
-def heads(loop: str) -> list[str]:
+def heads(loop: str, params: str = PARAMS) -> list[str]:
     """The loops over ``k`` and ``t`` of the migrated kernel."""
     body = f"""a = T.alloc_shared((32, 32), "float16")
 b = T.alloc_shared((32, 64), "float16")
@@ -21,7 +21,7 @@ T.clear(c)
 {loop}
 T.copy(c, C[bx * 32, 0])
 """
-    new = migrated(gpu_file(PARAMS, body))
+    new = migrated(gpu_file(params, body))
     return [line.strip() for line in new.splitlines() if line.strip().startswith(("for k", "for t"))]
 
 
@@ -43,3 +43,15 @@ T.copy(c, C[bx * 32, 0])
 )
 def test_only_pipelines_of_products_that_are_alike_stay(loop: str, found: list[str]) -> None:
     assert heads(loop) == found
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ("A: T.Tensor((64, 120)", "for k in T.serial(4):"),  # the sum is over 8 columns of the last tile
+        ("A: T.Tensor((60, 128)", HEAD),  # rows that are cut give rows that are not stored
+    ],
+)
+def test_stages_only_where_products_sum_over_whole_tiles(sizes: str, found: str) -> None:
+    """The compiler clears the rest of a tile in its first version only (``need_clear``)."""
+    assert heads(f"{HEAD}\n    {STEP}", PARAMS.replace("A: T.Tensor((64, 128)", sizes)) == [found]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.stage import after, blocked, same
-from tests.passes.gpu.support import agree, gpu_file, refused, result_of
+from tests.passes.gpu.support import agree, gpu_file, migrated, refused, result_of
 from tests.passes.simulated import run
 from tl2npu.passes.gpu import fills
 from tl2npu.passes.gpu.reductions import rewrite as reductions
@@ -325,3 +325,19 @@ def test_a_scan_of_a_vector_whose_size_is_spelled_in_one_way_or_another(shape: s
     body = f'a = T.alloc_fragment({shape}, "float32")\nT.copy(A, a)\nT.cumsum(a, dim=0)\nT.copy(a, C)\n'
     text = gpu_file(params, body, args="n, half=8", launch="T.Kernel(1, threads=128) as bx", factory="one = (n,)")
     agree(text, {"A": np.arange(16, dtype=np.float32)}, args=(16,))
+
+
+@pytest.mark.parametrize(("columns", "width"), [("20", "24"), ("28", ""), ("N", "(N + 7) // 8 * 8")])
+def test_a_sum_of_padded_halves_has_rows_of_whole_blocks_of_float32(columns: str, width: str) -> None:
+    """The compiler takes rows of as many whole blocks as ``real_shape`` needs, whatever those of the tile are."""
+    params = f'X: T.Tensor((64, {columns}), "float16"), Y: T.Tensor((64,), "float16")'
+    body = f"""x = T.alloc_fragment((16, {columns}), "float16")
+s = T.alloc_fragment((16,), "float16")
+T.copy(X[bx * 16, 0], x)
+T.reduce_sum(x, s, dim=1)
+T.copy(s, Y[bx * 16])
+"""
+    new = migrated(gpu_file(params, body, args="N=20", launch="T.Kernel(4, threads=128) as bx"))
+    copy = f"T.copy(x[:, 0 : {width}], x_f32)" if width else "T.copy(x, x_f32)"
+    assert copy.replace(" ", "") in new.replace(" ", "")
+    assert f"real_shape=[16, {columns}]" in new

@@ -1,18 +1,21 @@
 """TL139: ``T.Pipelined`` stays where the cube core alone runs the loop, or by TL612; elsewhere it becomes ``T.serial``.
 
-Measured: a pure cube loop is right with any number of stages (g4_init_pipe*); a loop with hand-overs loses the
+Measured: a pure cube loop is right with any number of stages (g4_init_pipe*) if its loads fill their tiles: the rest
+of a tile is cleared in the first version only (``codegen_ascend.cc``, ``need_clear``). A loop with hand-overs loses the
 iterations behind the last whole group of stages (g9_rem32), and needs bounds that the compiler knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import libcst as cst
 
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Side, Stmt, children, walk
+from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Op, Operand, Side, Stmt, children, walk
 from tl2npu.kernel.stages import changed_variables, count_of_statements, flat, is_lost, landing_buffers, parts, shared
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.kernel.turns import Turns, TurnsReader, stages_node
@@ -26,6 +29,7 @@ from tl2npu.source.tree import nodes_of, replaced
 
 _FEWEST = 2
 _WHY = "# TL612: no stages where a remainder is left: the compiler would drop the last turns"
+_REST = "# TL139: no stages where a tile is cut: only the first of them would have its rest cleared"
 _LATER = "# TL612: with stages, what follows runs a turn behind what is above, and needs a vector of its own turn"
 
 
@@ -45,6 +49,12 @@ def limit(job: Job) -> bool:
         edits.replace(stmt.call, expression(job, text, stmt.call))
         job.change("TL139", stmt.node, f"T.Pipelined -> T.serial: {why}")
     job.apply(edits)
+    for number in range(len(_pipelined_loops(job))):
+        loop = _pipelined_loops(job)[number]
+        stages = _stages(job, loop) if _why_not(job, loop) is None else None
+        if stages is not None and (fills := _filled(job, loop)):
+            shown = _write(job, loop, stages, fills, _REST)
+            job.change("TL139", loop.node, f"keeps stages{shown}: the rest of a tile would keep what was in it")
     return job.staged
 
 
@@ -64,7 +74,32 @@ def _why_not(job: Job, loop: Loop) -> str | None:
     item = loop.ranges[0]
     if any("@" in name for name in (*item.extent.variables(), *item.start.variables())) or loop.loads:
         return "its bounds are known at run time only"
+    if _stages(job, loop) is not None and _filled(job, loop) is None:
+        return "its last load may end with its tensor, and the rest of the tile would keep what was in it"
     return None
+
+
+def _filled(job: Job, loop: Loop) -> list[str] | None:
+    """Conditions under which its loads fill what products sum over; None if none can be written."""
+    products = [one for one in walk(loop.body) if isinstance(one, Op) and one.op.kind is Kind.GEMM]
+    tests: list[str] = []
+    for load in walk(loop.body):
+        if isinstance(load, Copy) and load.src.buffer.memory is Memory.GM and load.dst.buffer.memory is Memory.L1:
+            axes = {axis for one in products for axis in _summed(one, load.dst.buffer)}
+            found = _fills(job, load, loop.env, axes=axes, turns=loop.ranges[0].extent)
+            if found is None:
+                return None
+            tests += found
+    return list(dict.fromkeys(tests))
+
+
+def _summed(product: Op, tile: Buffer) -> Iterator[int]:
+    """The axis of a tile that a product sums over, counted from the end."""
+    for name, turned, axis in (("A", "transpose_A", 1), ("B", "transpose_B", 2)):
+        operand = product.args.get(name)
+        if isinstance(operand, Operand) and operand.buffer is tile:
+            said = code(product.args[turned].node) if turned in product.args else "False"
+            yield from {"False": (axis,), "True": (3 - axis,)}.get(said, (1, 2))
 
 
 # TL612: a pipelined loop over both cores stays one, so that the cube core works on the next turn meanwhile.
@@ -98,7 +133,7 @@ def _keep_stages(job: Job) -> tuple[int | None, dict[int, str]]:
             _copy_rows(job, number)
             loop = _pipelined_loops(job)[number]
             turns, stages = _head(job, loop)
-            _write(job, loop, turns, stages, _tests(job, loop, turns))
+            _keep(job, loop, turns, stages, _tests(job, loop, turns))
             return number, reasons
         except _InTurns as why:
             reasons[number] = str(why)
@@ -270,7 +305,7 @@ def _tests(job: Job, loop: Loop, turns: Turns) -> list[str]:
         if one.buffer.memory is Memory.L1 and one.inside:
             for load in walk(loop.body):
                 if isinstance(load, Copy) and load.dst.buffer is one.buffer and load.src.buffer.memory is Memory.GM:
-                    fills = _fills(job, load, turns)
+                    fills = _fills(job, load, turns.env, _size_and_tile(job, turns))
                     if fills is None:
                         raise _InTurns(
                             f"a load of `{one.buffer.name}` may end with its tensor, and leave the rest as it was"
@@ -279,18 +314,30 @@ def _tests(job: Job, loop: Loop, turns: Turns) -> list[str]:
     return list(dict.fromkeys(tests))
 
 
-def _fills(job: Job, load: Copy, turns: Turns) -> list[str] | None:
-    """When the source holds all of the region: where it is one of the tiles that a size is a multiple of."""
+def _fills(
+    job: Job,
+    load: Copy,
+    env: Env,
+    known: tuple[Sym | None, Sym | None] = (None, None),
+    axes: Collection[int] | None = None,
+    turns: Sym | None = None,
+) -> list[str] | None:
+    """When the source holds all of the region: where it is one of the tiles that a size is a multiple of.
+
+    ``known``: a size and a tile of it of which that is asked elsewhere; ``axes``: those of the tile that count, from
+    the end; ``turns``: of the loop, which ends before a tile that is cut where it counts whole ones.
+    """
     source, tile = load.src, load.dst.buffer
     if source.dims is None or load.dst.dims is not None:
         return [] if source.dims is None and load.dst.dims is None else None
     pairs = list(zip(source.dims, source.buffer.shape, source.buffer.shape_nodes, strict=False))
     sliced = [pair for pair in pairs if not pair[0].is_point] or pairs[-len(tile.shape) :]
     tests: list[str] = []
-    known = _size_and_tile(job, turns)
-    for (dim, size, size_node), extent, extent_node in zip(
-        reversed(sliced), reversed(tile.shape), reversed(tile.shape_nodes), strict=False
+    for axis, ((dim, size, size_node), extent, extent_node) in enumerate(
+        zip(reversed(sliced), reversed(tile.shape), reversed(tile.shape_nodes), strict=False), 1
     ):
+        if (axes is not None and axis not in axes) or (turns is not None and turns == size // extent):
+            continue
         room = (size - dim.lo - extent).constant
         if (dim.extent is not None and dim.extent != extent) or not _is_multiple(dim.lo, extent, *known):
             return None
@@ -299,7 +346,7 @@ def _fills(job: Job, load: Copy, turns: Turns) -> list[str] | None:
             continue
         if rest:
             return None
-        if not all(_reader(job).is_decided(node, turns.env) for node in (size_node, extent_node)):
+        if not all(_reader(job).is_decided(node, env) for node in (size_node, extent_node)):
             return None
         tests.append(f"{factor(code(size_node))} % {factor(code(extent_node))} == 0")
     return tests
@@ -321,18 +368,26 @@ def _is_multiple(place: Sym, extent: Sym, size: Sym | None, tile: Sym | None) ->
     )
 
 
-def _write(job: Job, loop: Loop, turns: Turns, stages: cst.BaseExpression, fills: Sequence[str]) -> None:
-    assert loop.call is not None
-    text = code(stages)
-    tests = [] if job.file.evaluator.sym(stages, turns.env).constant is not None else [f"{factor(text)} > 1"]
+def _keep(job: Job, loop: Loop, turns: Turns, stages: cst.BaseExpression, fills: Sequence[str]) -> None:
+    """The loop over both cores, in stages where its turns come out even in them."""
+    text, tests = code(stages), list[str]()
+    if job.file.evaluator.sym(stages, turns.env).constant is None:
+        tests.append(f"{factor(text)} > 1")
     if _rest(job, turns, stages) is None:
         by = factor(text) if turns.tile is None else f"({factor(text)} * {factor(code(turns.tile))})"
         tests += [*turns.tests, f"{factor(code(turns.size))} % {by} == 0"]
-    tests += fills
+    shown = _write(job, loop, stages, [*tests, *fills], _WHY)
+    job.change("TL612", loop.node, f"keeps stages{shown}: the cube core works ahead of the vector cores")
+
+
+def _write(job: Job, loop: Loop, stages: cst.BaseExpression, tests: Sequence[str], why: str) -> str:
+    """The loop with its stages under these conditions, and how a message says them."""
+    assert loop.call is not None
+    text = code(stages)
     above: list[cst.SimpleStatementLine] = []
     if tests:
         text, name = f"{text} if {' and '.join(tests)} else 0", Names(job).fresh("stages", "npu_stages")
-        line = cst.parse_statement(f"{_WHY}\n{name} = {text}", job.module.config_for_parsing)
+        line = cst.parse_statement(f"{why}\n{name} = {text}", job.module.config_for_parsing)
         line = cst.ensure_type(line, cst.SimpleStatementLine)
         if is_outside(job, cst.ensure_type(line.body[0], cst.Assign).value):
             above, text = [line], name
@@ -342,5 +397,4 @@ def _write(job: Job, loop: Loop, turns: Turns, stages: cst.BaseExpression, fills
     edits.replace(loop.call, expression(job, head, loop.call))
     job.apply(edits)
     constants.define(job, above)
-    shown = f" where {' and '.join(tests)}" if tests else ""
-    job.change("TL612", loop.node, f"keeps stages{shown}: the cube core works ahead of the vector cores")
+    return f" where {' and '.join(tests)}" if tests else ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import libcst as cst
+
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
@@ -25,6 +27,7 @@ _MOST_POSITIONAL = 4
 _MOST_AXES = 2
 _BLOCK = 32
 """Bytes of a row must be a multiple of it."""
+_WIDE = _BLOCK // 4
 
 
 @dataclass(frozen=True)
@@ -172,13 +175,32 @@ def _tile(found: _Reduction, operand: Operand, tiles: Tiles, *wishes: str, dtype
     return tiles.like(operand.buffer, *wishes, dtype=dtype)
 
 
+def _columns(found: _Reduction) -> str:
+    """The width of a tile of 32-bit elements that holds the columns which count; empty where that is the tile's own."""
+    real = found.stmt.args.get("real_shape")
+    if not isinstance(real, Scalar) or not isinstance(real.node, (cst.List, cst.Tuple)):
+        return ""
+    text = code(real.node.elements[1].value)
+    count, width = (int(text) if text.isdigit() else None), found.src.buffer.shape[-1].constant
+    if count is not None and width is not None:
+        wide = -(-count // _WIDE) * _WIDE
+        return "" if wide == width else str(wide)
+    return f"({text} + {_WIDE - 1}) // {_WIDE} * {_WIDE}"
+
+
 def _source(job: Job, found: _Reduction, wide: str | None, lines: list[str], tiles: Tiles) -> str:
     """What is reduced: the tile itself, or a copy of it in another type, or of its absolute values."""
     name = found.src.buffer.name
     source = code(found.src.node)
     if wide is not None and not _has_type(job, found.src, wide):
         suffix = "f32" if wide == '"float32"' else "cast"
-        copy = _tile(found, found.src, tiles, f"{name}_{suffix}", dtype=wide)
+        columns = _columns(found)
+        if columns:  # rows of whole blocks of this type: the compiler takes no other ones with ``real_shape``
+            copy, rows = tiles.names.fresh(f"{name}_{suffix}"), extent_text(found.src.buffer, 0)
+            tiles.add(found.src.buffer, f"{copy} = T.alloc_shared(({rows}, {columns}), {wide})")
+            source = f"{source}[:, 0:{columns}]"
+        else:
+            copy = _tile(found, found.src, tiles, f"{name}_{suffix}", dtype=wide)
         lines.append(f"T.copy({source}, {copy})")
         source = copy
         if found.kind in _ABSOLUTE:
