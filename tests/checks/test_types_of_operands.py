@@ -65,3 +65,15 @@ def test_types_behind_names() -> None:
 @pytest.mark.parametrize("operator", ["T.copy(x, y)", "T.tile.cast(y, x, 'CAST_NONE', 4096)", "T.tile.sub(x, x, s[3])"])
 def test_conversions_and_single_elements(operator: str) -> None:
     assert _codes(operator) == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "target", "codes"), [("bfloat16", "", ["TL710"]), ("bfloat16", "pto", []), ("float16", "", [])]
+)
+def test_the_compiler_cannot_spread_a_vector_of_bfloat16(dtype: str, target: str, codes: list[str]) -> None:
+    """For ``ascendc`` it writes ``Broadcast<, 2, 1, false>(...)``, without the type."""
+    rows = "for i, j in T.Parallel(64, 64):\n                y[i, j] = s[i]"
+    text = TEXT.format(args="", wide=f'"{dtype}"', narrow=f'"{dtype}"', operator=rows)
+    text = text.replace("out_idx=[1]", f"out_idx=[1], target={target!r}") if target else text
+    told = [d for d in check_text(text, "k.py", Options()).diagnostics if "cannot spread" in d.message]
+    assert [d.code for d in told] == codes

@@ -169,6 +169,7 @@ def test_cores(parts: dict[str, str], codes: list[str]) -> None:
 
 WRITTEN, READ, KEPT = "T.tile.add(a, a, 1.0)\n", "T.tile.mul(b, a, a)\n", "T.copy(a, O[cid * 32, 0])\n"
 ROWS = "for i, j in T.Parallel(32, 64):\n    a[i, j] = a[i, j] * r[i]\n"
+NUMBER, ROW = "T.tile.add(r, r, 1.0)\n", "for i, j in T.Parallel(32, 64):\n    b[i, j] = r[i]\n"
 IF = "if cid > 2:\n    T.copy(a, O[cid * 32, 0])\n"
 
 
@@ -180,6 +181,8 @@ IF = "if cid > 2:\n    T.copy(a, O[cid * 32, 0])\n"
         (WRITTEN + KEPT + READ, []),
         (ROWS + READ + KEPT, ["TL780"]),
         (WRITTEN + ROWS.replace("a[i, j] =", "b[i, j] =") + KEPT, []),  # each row stands behind a barrier
+        (NUMBER + ROW.replace("b[i, j] =", "a[i, j] =") + "T.copy(r, R[cid * 32])\n", ["TL780"]),  # a broadcast
+        (WRITTEN + "if cid < 1:\n    pass\n" + READ + KEPT, ["TL780"]),  # which the compiler leaves out
         (WRITTEN + READ + "T.copy(b, O[cid * 32, 0])\n" + KEPT, []),  # waits for all that stands before
         (WRITTEN + READ + ALL + KEPT, []),
         (WRITTEN + ALL + READ + KEPT, []),

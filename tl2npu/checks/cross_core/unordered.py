@@ -86,7 +86,8 @@ def missed(subject: Subject, bare: bool = False) -> tuple[Conflict, ...]:
     authors = {} if bare else cores_of_barriers(subject.kernel)
     if not subject.is_mixed:
         authors = dict.fromkeys(authors, cores[0])
-    automatic = Automatic(frozenset(id(one.store) for one in stores if one.form != "vector"), authors)
+    behind = (one for one in stores if one.form == "scalar" or (one.form == "rows" and one.value.kind != "load"))
+    automatic = Automatic(frozenset(id(one.store) for one in behind), authors)
     found: dict[int, Conflict] = {}
     for values in subject.every_value[:_CALLERS]:
         for _ in range(2):

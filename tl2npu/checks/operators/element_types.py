@@ -12,7 +12,7 @@ import libcst as cst
 from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.operators.vector_form import ParallelStore, all_broadcast, parallel_stores
 from tl2npu.checks.row_split.split import is_element
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import PTO, Finding, Subject
 from tl2npu.dialects import element_types
 from tl2npu.kernel.bfloat_scalars import converted
 from tl2npu.kernel.expressions import code
@@ -110,10 +110,10 @@ def _store(subject: Subject, found: ParallelStore) -> Iterator[Finding]:
     types = types_of(subject, target)
     if found.form == "scalar" or target.memory is not Memory.UB:
         return
-    wide = {"int64", "uint64", "float64"}
+    lacks = {"int64", "uint64", "float64"} | ({"bfloat16"} if subject.target != PTO else set())
     for load in found.value.loads if all_broadcast(found) else ():
-        if (given := types_of(subject, load.buffer)) and given <= wide:
-            text = f"`{load.buffer.name}` is {min(given)}: the compiler spreads vectors of up to 32 bits only"
+        if (given := types_of(subject, load.buffer)) and given <= lacks:
+            text = f"`{load.buffer.name}` is {min(given)}: the compiler cannot spread a vector of this type"
             yield Finding("TL710", found.store.node, text)
             return
     for part in found.value.walk():

@@ -181,8 +181,11 @@ class Run:
         self._apart(stmt, side)
 
     def _apart(self, stmt: Branch, side: Side) -> None:
-        """The automatic flags begin anew in each arm of a branch, behind a barrier; Python takes others beforehand."""
-        if self.automatic is not None and not stmt.cond.sym.variables() <= self.values.keys():
+        """The automatic flags begin anew in each arm of a branch, behind a barrier; Python takes others beforehand, and
+        there is none on a core for which it has no statement."""
+        if self.automatic is None or stmt.cond.sym.variables() <= self.values.keys():
+            return
+        if any(side_of(inner) in (side, Side.BOTH) for inner in walk([*stmt.then, *stmt.orelse])):
             self._barrier(_CORES.index(side) * self.size)
             self.automatic.latest[side].clear()
 
