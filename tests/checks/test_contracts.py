@@ -12,8 +12,9 @@ PIPELINED = "for k in T.Pipelined(4, num_stages=2):\n    T.copy(A[k * 16, 0], x)
 
 
 def codes(statements: str, kernel: str = "vector") -> list[str]:
+    """The errors; that the kernel stores what a statement reads (TL780) is not what they are about."""
     found = check_text(program(kernel, statements), "k.py", Options()).diagnostics
-    return sorted({one.code for one in found if one.severity == "error"})
+    return sorted({one.code for one in found if one.severity == "error"} - {"TL780"})
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_first_readers(reader: str, found: list[str]) -> None:
     ("between", "found"),
     [
         ("T.copy(h, p)", ["TL845"]),
-        ("T.copy(h, p)\nT.tile.exp(k, h)", ["TL845"]),
+        ("T.copy(h, p)\nT.tile.exp(k, h)", ["TL845", "TL780"]),
         ("T.copy(h, k)\nT.copy(k, p)", []),
         ("T.tile.exp(h, h)\nT.copy(h, p)", []),
     ],

@@ -199,3 +199,7 @@ def test_automatic_flags(body: str, codes: list[str]) -> None:
     params = PARAMS + ', R: T.Tensor((256,), "float32")'
     body = tiles.replace("A[cid * 32, 0]", "R[cid * 32]") + LOAD32 + body
     assert errors(body, launch=SPLIT, params=params) == codes
+
+
+def test_a_kernel_without_work_says_nothing() -> None:
+    assert errors("T.barrier_all()", launch=SPLIT, params=PARAMS) == ["TL814"]

@@ -77,14 +77,16 @@ def _not_automatic(subject: Subject) -> Iterator[Finding]:
 
 @lru_cache(maxsize=4)
 def missed(subject: Subject, bare: bool = False) -> tuple[Conflict, ...]:
-    """Reads that AUTO_SYNC does not order behind the write, the first of each statement.
+    """Reads that AUTO_SYNC does not order behind the write, the first of each statement; not in a loop of both cores
+    that is taken apart into stages.
 
     ``bare``: as if the author had put no barriers.
     """
     stores = parallel_stores(subject)
     cores = tuple(side for side in _CORES if side in subject.sides)
+    scopes = any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements)
     authors = {} if bare else cores_of_barriers(subject.kernel)
-    if not subject.is_mixed:
+    if len(cores) == 1:
         authors = dict.fromkeys(authors, cores[0])
     behind = (one for one in stores if one.form == "scalar" or (one.form == "rows" and one.value.kind != "load"))
     automatic = Automatic(frozenset(id(one.store) for one in behind), authors)
@@ -93,12 +95,13 @@ def missed(subject: Subject, bare: bool = False) -> tuple[Conflict, ...]:
         for _ in range(2):
             automatic.forget()
             try:
-                run = Run(subject.kernel, subject.located.evaluator, values, True, False, cores, automatic=automatic)
+                run = Run(subject.kernel, subject.located.evaluator, values, True, scopes, cores, automatic=automatic)
                 run.go()
-            except GiveUp:
+            except (GiveUp, ZeroDivisionError):
                 return ()
         for conflict in run.conflicts:
-            if conflict.is_read and conflict.first.side is conflict.second.side:
+            apart = conflict.first.side is not conflict.second.side
+            if conflict.is_read and not apart and not (subject.is_mixed and _in_one_pipeline(subject, conflict)):
                 found.setdefault(id(conflict.second.stmt), conflict)
     return tuple(found.values())
 
@@ -133,9 +136,12 @@ def _is_pipeline(stmt: Stmt) -> bool:
 
 
 def _has_versions(subject: Subject, conflict: Conflict) -> bool:
-    """Both in one ``T.Pipelined``: the compiler may give each turn a tile of its own, and changes their order."""
-    if conflict.is_read:
-        return False
+    """The compiler may give each turn a tile of its own."""
+    return not conflict.is_read and _in_one_pipeline(subject, conflict)
+
+
+def _in_one_pipeline(subject: Subject, conflict: Conflict) -> bool:
+    """Both in one ``T.Pipelined``: the compiler changes their order."""
     loops = [
         {id(parent) for parent in placed.parents if _is_pipeline(parent)}
         for stmt in (conflict.first.stmt, conflict.second.stmt)
