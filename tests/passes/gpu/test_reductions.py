@@ -341,3 +341,19 @@ T.copy(s, Y[bx * 16])
     copy = f"T.copy(x[:, 0 : {width}], x_f32)" if width else "T.copy(x, x_f32)"
     assert copy.replace(" ", "") in new.replace(" ", "")
     assert f"real_shape=[16, {columns}]" in new
+
+
+def test_a_reduction_of_float32_beside_halves_of_its_width_has_rows_of_its_own_too() -> None:
+    params = 'X: T.Tensor((64, N), "float32"), H: T.Tensor((64, N), "float16"), Y: T.Tensor((64,), "float32")'
+    body = """x = T.alloc_fragment((16, N), "float32")
+h = T.alloc_fragment((16, N), "float16")
+s = T.alloc_fragment((16,), "float32")
+T.copy(X[bx * 16, 0], x)
+T.reduce_min(x, s, dim=1)
+T.copy(x, h)
+T.copy(h, H[bx * 16, 0])
+T.copy(s, Y[bx * 16])
+"""
+    launch = "T.Kernel(4, threads=128) as bx"
+    new = migrated(gpu_file(params, body, args="N=20", launch=launch, jit="@tilelang.jit(out_idx=[1, 2])"))
+    assert "T.copy(x[:,0:(N+7)//8*8],x_rows)" in new.replace(" ", "")

@@ -27,7 +27,6 @@ _MOST_POSITIONAL = 4
 _MOST_AXES = 2
 _BLOCK = 32
 """Bytes of a row must be a multiple of it."""
-_WIDE = _BLOCK // 4
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def _reduce(job: Job, found: _Reduction, edits: Edits, tiles: Tiles) -> None:
     kind = _ABSOLUTE.get(found.kind, found.kind)
     earlier = before(job, found.stmt, found.out, kind) if found.clear is False else Before(fresh=True)
     wide = _wide(job, found, kind)
-    if _stays(found, wide):
+    if _stays(found, wide) and not _columns(job, found, element_type(job, found.src.buffer)):
         return
     out = code(found.out.node)
     lines: list[str] = []
@@ -175,29 +174,30 @@ def _tile(found: _Reduction, operand: Operand, tiles: Tiles, *wishes: str, dtype
     return tiles.like(operand.buffer, *wishes, dtype=dtype)
 
 
-def _columns(found: _Reduction) -> str:
-    """The width of a tile of 32-bit elements that holds the columns which count; empty where that is the tile's own."""
+def _columns(job: Job, found: _Reduction, dtype: str) -> str:
+    """The width of the rows of whole blocks that hold the columns which count; empty where that is the tile's own."""
     real = found.stmt.args.get("real_shape")
     if not isinstance(real, Scalar) or not isinstance(real.node, (cst.List, cst.Tuple)):
         return ""
-    text = code(real.node.elements[1].value)
-    count, width = (int(text) if text.isdigit() else None), found.src.buffer.shape[-1].constant
-    if count is not None and width is not None:
-        wide = -(-count // _WIDE) * _WIDE
-        return "" if wide == width else str(wide)
-    return f"({text} + {_WIDE - 1}) // {_WIDE} * {_WIDE}"
+    count, per = real.node.elements[1].value, _BLOCK * 8 // BITS.get(dtype, 32)
+    wide = (job.file.evaluator.sym(count, found.stmt.env) + (per - 1)) // per * per
+    if wide == found.src.buffer.shape[-1]:
+        return ""
+    return str(wide) if wide.constant is not None else f"({code(count)} + {per - 1}) // {per} * {per}"
 
 
 def _source(job: Job, found: _Reduction, wide: str | None, lines: list[str], tiles: Tiles) -> str:
     """What is reduced: the tile itself, or a copy of it in another type, or of its absolute values."""
     name = found.src.buffer.name
     source = code(found.src.node)
-    if wide is not None and not _has_type(job, found.src, wide):
-        suffix = "f32" if wide == '"float32"' else "cast"
-        columns = _columns(found)
+    other = wide is not None and not _has_type(job, found.src, wide)
+    columns = _columns(job, found, "float32" if other else element_type(job, found.src.buffer))
+    if other or columns:
+        suffix = "rows" if not other else "f32" if wide == '"float32"' else "cast"
+        dtype = wide if other and wide is not None else dtype_text(found.src.buffer)
         if columns:  # rows of whole blocks of this type: the compiler takes no other ones with ``real_shape``
             copy, rows = tiles.names.fresh(f"{name}_{suffix}"), extent_text(found.src.buffer, 0)
-            tiles.add(found.src.buffer, f"{copy} = T.alloc_shared(({rows}, {columns}), {wide})")
+            tiles.add(found.src.buffer, f"{copy} = T.alloc_shared(({rows}, {columns}), {dtype})")
             source = f"{source}[:, 0:{columns}]"
         else:
             copy = _tile(found, found.src, tiles, f"{name}_{suffix}", dtype=wide)
