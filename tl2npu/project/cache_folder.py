@@ -129,6 +129,8 @@ def _objection(place: Path, roots: list[Path]) -> str:
     """Why a folder may not be a cache; empty if it may. ``roots``: those of the project."""
     try:
         real = place.resolve()
+        if real.is_symlink():  # since Python 3.13 it is no error
+            real.stat()
         there = next(path for path in (real, *real.parents) if path.exists())
         inside = any(root.resolve() in real.parents for root in roots)
         free = there != real or is_cache(real) or (real.is_dir() and _is_free(real))
