@@ -96,6 +96,7 @@ T.copy(J[0, :], s)
 T.tile.compare(m, x, y, "GT")
 """
 _STORES = """
+T.barrier_all()
 T.copy(x, C[0:16, :])
 T.copy(v, C[16, :])
 T.copy(r, C[17, 0:16])
