@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import lcm
 from operator import ge
 
@@ -230,9 +231,8 @@ class Run:
         except Unknown:
             start = 0
         rounds = max(0, (count - self.period - 1) // self.period - 1) * self.period
-        for number in range(count):
-            if not self.period <= number < self.period + rounds:
-                yield start + number * by
+        for number in chain(range(min(self.period, count)), range(self.period + rounds, count)):
+            yield start + number * by
 
     def _value(self, sym: Sym, turn: dict[str, int | None]) -> int:
         term = self.terms.term(sym)
