@@ -92,7 +92,9 @@ def missed(subject: Subject, bare: bool = False) -> tuple[Conflict, ...]:
     automatic = Automatic(frozenset(id(one.store) for one in behind), authors)
     found: dict[int, Conflict] = {}
     for values in subject.every_value[:_CALLERS]:
-        for _ in range(2):
+        known = -1
+        while automatic.count != known:
+            known = automatic.count
             automatic.forget()
             try:
                 run = Run(subject.kernel, subject.located.evaluator, values, True, scopes, cores, automatic=automatic)

@@ -42,6 +42,11 @@ class Automatic:
         self.inserted: dict[tuple[Side, int], set[Pair]] = defaultdict(set)
         self.latest: dict[Side, dict[Buffer, Latest]] = defaultdict(dict)
 
+    @property
+    def count(self) -> int:
+        """How many flags are inserted; the last run is the one that finds no more."""
+        return sum(map(len, self.inserted.values()))
+
     def forget(self) -> None:
         """The next run begins."""
         self.latest.clear()

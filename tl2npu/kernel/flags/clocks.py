@@ -84,7 +84,7 @@ class Run:
         loops = frozenset(n for s in self.kernel.walk() if isinstance(s, Loop) for r in s.ranges for n in r.var.names)
         self.terms = Terms(self.evaluator, loops, frozenset(), {**self.values, **launch})
         self.numbers = {**self.values, **launch}
-        self.period = _period(self.kernel, self.values)
+        self.period = min(_period(self.kernel, self.values), _PERIOD if self.automatic is None else _TURNS)
         self.size = len(PIPES) if self.pipes else 1
         count = self.size * len(_CORES)
         self.clocks: list[Clock] = [[0] * count for _ in range(count)]
