@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
 from tl2npu.across.decided import TRITON, Verdict, decided
+from tl2npu.across.symbols import Chosen, Constant, Function, Symbols
 
 THIS = ".".join(map(str, TRITON))
 
@@ -42,3 +44,38 @@ def test_a_comparison(text: str, found: bool | None) -> None:
     known = {name: ast.parse(value, mode="eval").body for name, value in values.items()}
     verdict = decided(ast.parse(text, mode="eval").body, known)
     assert verdict == (None if found is None else Verdict(found, "FAST" * ("FAST" in text)))
+
+
+MODULE = """\
+import os
+import triton
+
+if os.environ.get("FAST", "0") == "1":
+    SCALE = 2.0
+    def grown(x): return x * 2.0
+    def both(x): return x
+else:
+    SCALE = 1.0
+    def grown(x): return x
+    both = grown
+
+if triton.__version__ >= "3.0":
+    LIMIT = 4
+    def bounded(x): return min(x, 4)
+else:
+    LIMIT = 2
+    bounded = abs
+"""
+
+
+def test_of_a_variable_only_functions_are_chosen_and_not_as_if_nothing_were_asked(tmp_path: Path) -> None:
+    (file := tmp_path / "m.py").write_text(MODULE, encoding="utf-8")
+    symbols = Symbols()
+    found = symbols.defined(file, "grown")
+    assert isinstance(found, Chosen)
+    assert (found.variable, found.function.node.lineno) == ("FAST", 10)
+    assert [symbols.defined(file, name) for name in ("SCALE", "both")] == [None, None]
+    assert symbols.defined(file, "LIMIT") == Constant(4)
+    bounded = symbols.defined(file, "bounded")
+    assert isinstance(bounded, Function)
+    assert bounded.node.lineno == 15

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from tl2npu.source.signs import COMPARISONS, COMPUTED, sign_of
 
 TRITON = (3, 8)
 """As in :mod:`tl2npu.dialects.triton.operators`."""
@@ -15,14 +16,6 @@ TRITON = (3, 8)
 _PARSES = frozenset({"parse", "Version", "parse_version", "LooseVersion"})
 _GETS = frozenset({"os.environ.get", "os.getenv", "environ.get", "getenv"})
 _NUMBERS = re.compile(r"\d+(\.\d+)*")
-_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
 
 
 @dataclass(frozen=True)
@@ -31,6 +24,10 @@ class Verdict:
 
     holds: bool
     unset: str = ""
+
+    def arms(self, node: ast.If) -> tuple[list[ast.stmt], list[ast.stmt]]:
+        """The statements that run, and those that do not."""
+        return (node.body, node.orelse) if self.holds else (node.orelse, node.body)
 
 
 def decided(test: ast.expr, values: Mapping[str, ast.expr]) -> Verdict | None:
@@ -43,8 +40,8 @@ def decided(test: ast.expr, values: Mapping[str, ast.expr]) -> Verdict | None:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         found = decided(test.operand, values)
         return None if found is None else replace(found, holds=not found.holds)
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _COMPARED:
-        compared, sides = _COMPARED[type(test.ops[0])], (test.left, test.comparators[0])
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and (sign := sign_of(test.ops[0])) in COMPARISONS:
+        compared, sides = COMPUTED[sign], (test.left, test.comparators[0])
         return _by_version(compared, *map(_version, sides)) or _by_variable(compared, *sides)
     return None
 
@@ -69,8 +66,8 @@ def _version(node: ast.expr) -> tuple[int, ...] | None:
 
 def _by_variable(compared: Callable[[Any, Any], bool], left: ast.expr, right: ast.expr) -> Verdict | None:
     name, found = _unset(left)
-    if name and isinstance(right, ast.Constant):
-        return Verdict(compared(found, right.value), name)
+    if name and isinstance(right, ast.Constant) and isinstance(right.value, str):
+        return Verdict(bool(compared(found, right.value)), name)
     return None
 
 

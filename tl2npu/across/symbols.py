@@ -19,11 +19,18 @@ _MAX_DEPTH = 32
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of a module of the repository; ``unset``: the environment variable that must not be set for it."""
+    """A function of a module of the repository."""
 
     module: Module
     node: ast.FunctionDef
-    unset: str = ""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The function that a module takes where an environment variable is not set; who takes it, too, must say so."""
+
+    function: Function
+    variable: str
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ class Key:
     value: int | str
 
 
-Definition = Function | Constant | External | Submodule | Class | Instance | Member
+Definition = Function | Chosen | Constant | External | Submodule | Class | Instance | Member
 
 
 @dataclass(eq=False)
@@ -260,7 +267,8 @@ class Symbols:
 
     def _meaning(self, table: Module, binding: Binding) -> Definition | None:
         if binding.function is not None:
-            return Function(table, binding.function, binding.unset)
+            function = Function(table, binding.function)
+            return Chosen(function, binding.unset) if binding.unset else function
         if binding.scope is not None:
             return Class(table, binding.scope)
         if binding.dotted is not None:

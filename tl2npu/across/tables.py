@@ -89,9 +89,9 @@ def digest_of(data: bytes) -> str:
     return blake2b(data).hexdigest()
 
 
-def _collect(table: Module, statement: ast.stmt, fallback: bool = False, unset: str = "") -> None:
+def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None:
     if isinstance(statement, ast.FunctionDef):
-        _bind(table, statement.name, Binding(function=statement, fallback=fallback, unset=unset))
+        _bind(table, statement.name, Binding(function=statement, fallback=fallback))
     elif isinstance(statement, ast.ClassDef):
         _bind(table, statement.name, Binding(scope=statement, fallback=fallback))
     elif isinstance(statement, ast.Import):
@@ -112,16 +112,8 @@ def _collect(table: Module, statement: ast.stmt, fallback: bool = False, unset: 
             _bind(table, target.id, Binding(value=statement.value, fallback=fallback))
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
         _bind(table, statement.target.id, Binding(value=statement.value))
-    elif isinstance(statement, ast.If) and (verdict := decided(statement.test, _values(table))) is not None:
-        for inner in statement.body if verdict.holds else statement.orelse:
-            _collect(table, inner, unset=verdict.unset)
     elif isinstance(statement, ast.If):
-        for inner in (*statement.body, *statement.orelse):
-            imports = isinstance(inner, (ast.Import, ast.ImportFrom)) and inner.names[0].name != "*"
-            if imports or isinstance(inner, ast.If):
-                _collect(table, inner, fallback=True)
-            else:
-                _bind_unknown(table, inner, fallback=True)
+        _collect_arms(table, statement, fallback)
     elif isinstance(statement, ast.Try):
         for inner in (*statement.body, *(item for handler in statement.handlers for item in handler.body)):
             _collect(table, inner, fallback=True)
@@ -129,6 +121,26 @@ def _collect(table: Module, statement: ast.stmt, fallback: bool = False, unset: 
             _collect(table, inner)
     else:
         _bind_unknown(table, statement, fallback)
+
+
+def _collect_arms(table: Module, statement: ast.If, fallback: bool) -> None:
+    """The arm that runs, if that can be told; of an environment variable no more than the functions that it chooses."""
+    verdict = decided(statement.test, _values(table))
+    if verdict is not None and not verdict.unset:
+        for inner in verdict.arms(statement)[0]:
+            _collect(table, inner, fallback)
+        return
+    live = verdict.arms(statement)[0] if verdict is not None else []
+    chosen = {inner.name: inner for inner in live if isinstance(inner, ast.FunctionDef)}
+    for name, function in chosen.items():
+        assert verdict is not None
+        _bind(table, name, Binding(function=function, unset=verdict.unset))
+    for inner in (*statement.body, *statement.orelse):
+        imports = isinstance(inner, (ast.Import, ast.ImportFrom)) and inner.names[0].name != "*"
+        if imports or isinstance(inner, ast.If):
+            _collect(table, inner, fallback=True)
+        elif not isinstance(inner, ast.FunctionDef) or inner.name not in chosen:
+            _bind_unknown(table, inner, fallback=True)
 
 
 def _values(table: Module) -> dict[str, ast.expr]:

@@ -8,8 +8,8 @@ where COMBINE divides the work (``src/transform/ascend_combinecv.cc``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import count, product
+from typing import cast
 
 from tl2npu.checks.cross_core.channels import on_chip
 from tl2npu.checks.operators.vector_form import parallel_stores
@@ -75,13 +75,18 @@ def _not_automatic(subject: Subject) -> Iterator[Finding]:
         yield Finding("TL780", second.stmt.node, text, help="write `T.barrier_all()` before this")
 
 
-@lru_cache(maxsize=4)
 def missed(subject: Subject, bare: bool = False) -> tuple[Conflict, ...]:
     """Reads that AUTO_SYNC does not order behind the write, the first of each statement; not in a loop of both cores
     that is taken apart into stages.
 
     ``bare``: as if the author had put no barriers.
     """
+    if (missed, bare) not in subject.kept:
+        subject.kept[missed, bare] = _missed(subject, bare)
+    return cast(tuple[Conflict, ...], subject.kept[missed, bare])
+
+
+def _missed(subject: Subject, bare: bool) -> tuple[Conflict, ...]:
     stores = parallel_stores(subject)
     cores = tuple(side for side in _CORES if side in subject.sides)
     scopes = any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements)

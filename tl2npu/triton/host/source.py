@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tl2npu.across.decided import decided
-from tl2npu.across.symbols import Constant, Definition, External, Function, Symbols
+from tl2npu.across.symbols import Chosen, Constant, Definition, External, Function, Symbols
 from tl2npu.dialects.triton.tle import HINTS, RANGES, tle_name
 from tl2npu.source.benchmark import model_of
 from tl2npu.source.triton_imports import REEXPORTS, triton_name
@@ -100,6 +100,8 @@ class Elsewhere:
             self._take(name, self.symbols.defined(self.file, name))
 
     def _take(self, name: str, found: Definition | None) -> None:
+        variable = found.variable if isinstance(found, Chosen) else ""
+        found = found.function if isinstance(found, Chosen) else found
         if isinstance(found, Constant):
             value = found.value
             if value is None or isinstance(value, (bool, int, float, str)):
@@ -110,7 +112,7 @@ class Elsewhere:
             other = self.read(found.module.path, found.module.text)
             if other is not None and found.node.name in other[1]:
                 self.found[name] = other[1][found.node.name], other[0]
-                self.unset |= {name: found.unset} if found.unset else {}
+                self.unset |= {name: variable} if variable else {}
 
 
 _MODULES = ("triton", "math", "torch", "numpy", *{name.split(".")[0] for name in REEXPORTS})
@@ -220,7 +222,7 @@ def _choose_functions(tree: ast.Module, values: Mapping[str, ast.expr]) -> dict[
     for stmt in of_module(tree.body):
         verdict = decided(stmt.test, values) if isinstance(stmt, ast.If) else None
         if isinstance(stmt, ast.If) and verdict is not None:
-            live, dead = (stmt.body, stmt.orelse) if verdict.holds else (stmt.orelse, stmt.body)
+            live, dead = verdict.arms(stmt)
             own = {item.name for item in live if isinstance(item, ast.FunctionDef)} - launched
             gone = [isinstance(item, ast.FunctionDef) and item.name in own for item in dead]
             dead[:] = [ast.copy_location(ast.Pass(), item) if go else item for item, go in zip(dead, gone, strict=True)]
