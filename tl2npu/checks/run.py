@@ -97,6 +97,9 @@ CHECKS: tuple[Check, ...] = (
 )
 """Every family; the order does not matter."""
 
+QUICK: tuple[Check, ...] = tuple(check for check in CHECKS if check is not unordered.check)
+"""All but the one that lets the pipes run, which takes as long as the others together."""
+
 AS_IT_STANDS: tuple[Check, ...] = (doubled.check, flags.check)
 BY_HAND: tuple[Check, ...] = (
     *AS_IT_STANDS,
@@ -111,15 +114,15 @@ ROW_SPLIT_CHECKS: tuple[Check, ...] = (rows.check, row_ops.check, outside.check)
 """Whether ``threads=2`` splits the rows of every tile as the kernel needs it."""
 
 
-def check_kernel(subject: Subject) -> list[Finding]:
+def check_kernel(subject: Subject, checks: Sequence[Check] = CHECKS) -> list[Finding]:
     """What is wrong with a Developer-mode kernel, in text order, each finding once.
 
-    A kernel for AscendNPU IR has checks of its own.
+    A kernel for AscendNPU IR has checks of its own, whichever are asked for.
     A prim_func without a launch has no findings.
     """
     if subject.kernel.launch is None:
         return []
-    return _findings(subject, npuir.CHECKS if _is_npuir(subject) else CHECKS)
+    return _findings(subject, npuir.CHECKS if _is_npuir(subject) else checks)
 
 
 def _is_npuir(subject: Subject) -> bool:

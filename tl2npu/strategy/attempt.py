@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
@@ -14,7 +14,7 @@ from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.operators import starts
 from tl2npu.checks.operators.starts import planes
 from tl2npu.checks.row_split.evenness import unproved_evenness
-from tl2npu.checks.run import check_kernel
+from tl2npu.checks.run import CHECKS, QUICK, check_kernel
 from tl2npu.checks.subject import Check, Finding, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.limits import AUTHORS_OWN
@@ -137,41 +137,56 @@ def _without_text(form: str, job: Job, blocked: Blocked) -> Attempt:
 
 
 def judged(case: Case, form: str, job: Job) -> Attempt:
-    """A form that has its text, with what the checks say of it."""
-    start = case.start
+    """A form that has its text, with what the checks say of it.
+
+    The order of accesses is looked at last, as that takes longest, and barriers may be missing.
+    """
     try:
-        _need_all_stores(start, job, case.kind)
-        if job.module is not start.module and form != "npuir":
+        _need_all_stores(case.start, job, case.kind)
+        job.told = len(job.notes)
+        errors, _ = _found(case, job, QUICK)
+        if not errors and job.module is not case.start.module and form != "npuir":
             barriers.order(job, missed(subject_of(job)))
     except Blocked as blocked:
         return _without_text(form, job, blocked)
     job.told = len(job.notes)
     subject = subject_of(job)
+    errors, others = (errors, []) if errors else _found(case, job)
+    if errors:
+        (first, by), *more = errors
+        return Attempt(form, job, first, by, subject=subject, more=tuple(found for found, _ in more))
     repairs: list[tuple[cst.CSTNode, str | None]] = []
     warnings: Counter[Check] = Counter()
+    for finding, told in others:
+        if finding.repair and case.start.options.unsafe:
+            repairs += finding.repair
+        else:
+            job.notes.append(told)
+            if finding.by is not None:
+                warnings[finding.by] += 1
+    if repairs:
+        repair(job, repairs)
+        subject = subject_of(job)
+    return Attempt(form, job, subject=subject, warnings=warnings)
+
+
+def _found(
+    case: Case, job: Job, checks: Sequence[Check] = CHECKS
+) -> tuple[list[tuple[Diagnostic, Check | None]], list[tuple[Finding, Diagnostic]]]:
+    """The errors of a form, each with its check, and its warnings, each with what is told of it."""
+    subject = subject_of(job)
     errors: list[tuple[Diagnostic, Check | None]] = []
-    for finding in (*check_kernel(subject), *evenness(job, subject)):
+    warnings: list[tuple[Finding, Diagnostic]] = []
+    for finding in (*check_kernel(subject, checks), *evenness(job, subject)):
         found = job.finding(finding.code, finding.node, finding.message, finding.severity)
         if case.suppressions.covers(found.line, found.code):
             continue
         found, stays = _weighed(case, job, finding, found)
         if found.severity == "error":
             errors.append((replace(found, help=finding.help or found.help), finding.by))
-        elif errors:
-            continue
-        elif found.severity == "warning" and finding.repair and start.options.unsafe:
-            repairs += finding.repair
         elif found.severity == "warning":
-            job.notes.append(replace(found, severity=stays, help=finding.advice(found.help)))
-            if finding.by is not None:
-                warnings[finding.by] += 1
-    if errors:
-        (first, by), *others = errors
-        return Attempt(form, job, first, by, subject=subject, more=tuple(found for found, _ in others))
-    if repairs:
-        repair(job, repairs)
-        subject = subject_of(job)
-    return Attempt(form, job, subject=subject, warnings=warnings)
+            warnings.append((finding, replace(found, severity=stays, help=finding.advice(found.help))))
+    return errors, warnings
 
 
 def _weighed(case: Case, job: Job, finding: Finding, found: Diagnostic) -> tuple[Diagnostic, Severity]:

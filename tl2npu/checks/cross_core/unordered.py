@@ -22,6 +22,7 @@ from tl2npu.kernel.flags.clocks import Run
 from tl2npu.kernel.flags.parts import GiveUp
 from tl2npu.kernel.flags.pipes import PIPES
 from tl2npu.kernel.flags.seen import Conflict, Seen, Stuck
+from tl2npu.kernel.flags.waits import may_come_early
 from tl2npu.kernel.model import Branch, Copy, Loop, Op, ScopeBlock, Side, Stmt, Sync
 
 _CALLERS = 2
@@ -95,6 +96,9 @@ def _missed(subject: Subject, bare: bool) -> tuple[Conflict, ...]:
         authors = dict.fromkeys(authors, cores[0])
     behind = (one for one in stores if one.form == "scalar" or (one.form == "rows" and one.value.kind != "load"))
     automatic = Automatic(frozenset(id(one.store) for one in behind), authors)
+    fixed = frozenset(name for values in subject.every_value for name in values)
+    if not may_come_early(subject.kernel, automatic, cores, fixed):
+        return ()
     found: dict[int, Conflict] = {}
     for values in subject.every_value[:_CALLERS]:
         known = -1

@@ -64,7 +64,7 @@ class Automatic:
         needed = {
             pair
             for buffer, pair in wanted.items()
-            if not _leads(before[buffer].behind | (set(wanted.values()) - {pair}), *pair)
+            if not leads(before[buffer].behind | (set(wanted.values()) - {pair}), *pair)
         }
         for one in latest.values():
             one.behind |= needed
@@ -109,7 +109,7 @@ def pipe_on(side: Side, stmt: Stmt, parallel: bool) -> str:
     return "M" if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM else pipe_of(stmt, parallel)
 
 
-def _leads(pairs: set[Pair], source: str, target: str) -> bool:
+def leads(pairs: set[Pair], source: str, target: str) -> bool:
     """Whether flags lead from one pipe to another, in whatever order they were set."""
     seen, queue = {source}, [source]
     while queue:

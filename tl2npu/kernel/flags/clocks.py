@@ -22,7 +22,7 @@ from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.flags.automatic import Automatic, on_side, pipe_on
 from tl2npu.kernel.flags.listed import singles
 from tl2npu.kernel.flags.parts import GiveUp, no_flags_in
-from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, pipe_of, touches_of, waits_for_all
+from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, exchanged, ordered_touches, pipe_of, touches_of, waits_for_all
 from tl2npu.kernel.flags.seen import Conflict, Seen, Stuck
 from tl2npu.kernel.flags.terms import Condition, Terms, Unknown, value
 from tl2npu.kernel.model import (
@@ -94,7 +94,7 @@ class Run:
         self.steps = self.loads = self.taken = 0
         self.exact = self.crosses = True
         self.doubtful: set[tuple[str, ...]] = set()
-        self.shared = _exchanged(self.kernel)
+        self.shared = exchanged(self.kernel)
         self.known: dict[tuple[tuple[int, bool], tuple[int | None, ...]], list[tuple[Touch, Part]]] = {}
         self.touched: dict[tuple[int, bool], tuple[list[Touch], tuple[str, ...], bool]] = {}
         self.listed: dict[int, list[Sync] | None] = {}
@@ -281,9 +281,7 @@ class Run:
             self._barrier(first)
         pipe = pipe_on(side, stmt, parallel)
         crosses = pipe != pipe_of(stmt, parallel)
-        found = [
-            (replace(touch, pipe=pipe) if crosses else touch, part) for touch, part in found if id(touch) in own
-        ]
+        found = [(replace(touch, pipe=pipe) if crosses else touch, part) for touch, part in found if id(touch) in own]
         for src, dst in automatic.flags(side, stmt, (touch for touch, _ in found), parallel):
             self._follow(first + _NUMBER[src], first)
             self._follow(first + _NUMBER[dst], first + _NUMBER[src])
@@ -311,12 +309,7 @@ class Run:
 
     def _own_touches(self, stmt: Stmt, parallel: bool) -> tuple[list[Touch], tuple[str, ...], bool]:
         """What a statement touches, the names whose numbers say where, and whether these say it in every turn."""
-        printed = isinstance(stmt, Op) and stmt.op.kind is Kind.DEBUG
-        touches = [
-            touch
-            for touch in (() if printed else touches_of(stmt, parallel))
-            if touch.buffer.memory is not Memory.GM or touch.buffer in self.shared
-        ]
+        touches = list(ordered_touches(stmt, parallel, self.shared))
         syms = [sym for touch in touches for pair in touch.part or () for sym in pair if sym is not None]
         names = frozenset[str]().union(*(sym.names for sym in syms)) - self.numbers.keys()
         return touches, tuple(sorted(names)), not any(map(_is_loaded, syms))
@@ -489,17 +482,6 @@ def _holds(condition: Condition, turn: Mapping[str, int | None]) -> bool | None:
         return condition.holds({name: number for name, number in turn.items() if number is not None})
     except (Unknown, ZeroDivisionError):
         return None
-
-
-def _exchanged(kernel: Kernel) -> frozenset[Buffer]:
-    """Tensors that the kernel both reads and writes."""
-    reads: set[Buffer] = set()
-    writes: set[Buffer] = set()
-    for stmt in walk(kernel.body):
-        for touch in touches_of(stmt, False):
-            if touch.buffer.memory is Memory.GM:
-                (writes if touch.writes else reads).add(touch.buffer)
-    return frozenset(reads & writes)
 
 
 def _period(kernel: Kernel, values: Mapping[str, int]) -> int:

@@ -7,14 +7,14 @@ and UB to UB: V; single elements: S. ``gemm_v0`` moves its operands itself: it r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from tl2npu.dialects.ascend.sync import SCALAR_BEHIND_BARRIER
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.handover import region
-from tl2npu.kernel.model import CUBE_MEMORY, Buffer, Copy, Memory, Op, Operand, Stmt, Store
+from tl2npu.kernel.model import CUBE_MEMORY, Buffer, Copy, Kernel, Memory, Op, Operand, Stmt, Store
 from tl2npu.kernel.symbolic import Sym, const
 
 PIPES = ("S", "MTE1", "MTE2", "MTE3", "M", "V", "FIX")
@@ -106,3 +106,22 @@ def between(source: Memory, target: Memory) -> str:
     if target in (Memory.L0A, Memory.L0B):
         return "MTE1"
     return "M" if target is Memory.L0C else "V"
+
+
+def exchanged(kernel: Kernel) -> frozenset[Buffer]:
+    """Tensors that the kernel both reads and writes."""
+    reads: set[Buffer] = set()
+    writes: set[Buffer] = set()
+    for stmt in kernel.walk():
+        for touch in touches_of(stmt, False):
+            if touch.buffer.memory is Memory.GM:
+                (writes if touch.writes else reads).add(touch.buffer)
+    return frozenset(reads & writes)
+
+
+def ordered_touches(stmt: Stmt, in_parallel: bool, shared: Collection[Buffer]) -> Iterator[Touch]:
+    """The accesses whose order matters: of tensors only those of ``shared`` ones, and nothing that is printed."""
+    if not (isinstance(stmt, Op) and stmt.op.kind is Kind.DEBUG):
+        for touch in touches_of(stmt, in_parallel):
+            if touch.buffer.memory is not Memory.GM or touch.buffer in shared:
+                yield touch
