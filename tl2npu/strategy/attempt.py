@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import libcst as cst
@@ -14,7 +14,7 @@ from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.operators import starts
 from tl2npu.checks.operators.starts import planes
 from tl2npu.checks.row_split.evenness import unproved_evenness
-from tl2npu.checks.run import CHECKS, QUICK, check_kernel
+from tl2npu.checks.run import check_kernel, check_quickly
 from tl2npu.checks.subject import Check, Finding, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.limits import AUTHORS_OWN
@@ -144,14 +144,14 @@ def judged(case: Case, form: str, job: Job) -> Attempt:
     try:
         _need_all_stores(case.start, job, case.kind)
         job.told = len(job.notes)
-        errors, _ = _found(case, job, QUICK)
+        errors, _ = _found(case, job, check_quickly(subject_of(job)))
         if not errors and job.module is not case.start.module and form != "npuir":
             barriers.order(job, missed(subject_of(job)))
     except Blocked as blocked:
         return _without_text(form, job, blocked)
     job.told = len(job.notes)
     subject = subject_of(job)
-    errors, others = (errors, []) if errors else _found(case, job)
+    errors, others = (errors, []) if errors else _found(case, job, check_kernel(subject))
     if errors:
         (first, by), *more = errors
         return Attempt(form, job, first, by, subject=subject, more=tuple(found for found, _ in more))
@@ -171,13 +171,12 @@ def judged(case: Case, form: str, job: Job) -> Attempt:
 
 
 def _found(
-    case: Case, job: Job, checks: Sequence[Check] = CHECKS
+    case: Case, job: Job, findings: Iterable[Finding]
 ) -> tuple[list[tuple[Diagnostic, Check | None]], list[tuple[Finding, Diagnostic]]]:
     """The errors of a form, each with its check, and its warnings, each with what is told of it."""
-    subject = subject_of(job)
     errors: list[tuple[Diagnostic, Check | None]] = []
     warnings: list[tuple[Finding, Diagnostic]] = []
-    for finding in (*check_kernel(subject, checks), *evenness(job, subject)):
+    for finding in (*findings, *evenness(job, subject_of(job))):
         found = job.finding(finding.code, finding.node, finding.message, finding.severity)
         if case.suppressions.covers(found.line, found.code):
             continue

@@ -107,17 +107,16 @@ class _Core:
         writes: dict[Buffer, bool] = {}
         for touch in touches:
             writes[touch.buffer] = writes.get(touch.buffer, False) or touch.writes
-        wanted = {
-            buffer: {(last, pipe) for last, wrote in now[buffer].lasts if last != pipe and (wrote or mine)}
+        wanted = {  # one for each last access that is possible; only what all of them ask for is certain
+            buffer: {(last, pipe) if last != pipe and (wrote or mine) else None for last, wrote in now[buffer].lasts}
             for buffer, mine in writes.items()
             if buffer in now
         }
-        every = {pair for pairs in wanted.values() for pair in pairs}
+        every = {pair for pairs in wanted.values() for pair in pairs if pair is not None}
         surely = {
             pair
-            for buffer, pairs in wanted.items()
-            for pair in pairs
-            if not leads(now[buffer].since | (every - {pair}), *pair)
+            for buffer, (pair, *others) in wanted.items()
+            if pair is not None and not others and not leads(now[buffer].since | (every - {pair}), *pair)
         }
         product = isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM
         orders = [(dst, src) for src, dst in sorted(surely)]
