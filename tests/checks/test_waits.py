@@ -10,6 +10,7 @@ import pytest
 
 from tests.checks.support import LOAD, ONE, STORE, TILES, source, subject
 from tl2npu.checks.cross_core import unordered
+from tl2npu.kernel.flags.clocks import Run
 
 PROGRAMS = 300
 TENSORS = 'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32"), n: T.int32'
@@ -42,7 +43,7 @@ def test_random_kernels() -> None:
     for _ in range(PROGRAMS):
         body = f'{TILES}c = T.alloc_ub((32, 64), "float32")\n{_block(draw, 0)}'
         text = source(body, launch=ONE, params=TENSORS, jit="")
-        with patch.object(unordered, "Run", side_effect=unordered.Run) as run:
+        with patch.object(unordered, "Run", side_effect=Run) as run:
             unordered.missed(subject(text))
         with patch.object(unordered, "may_come_early", return_value=True):
             finds = bool(unordered.missed(subject(text)))
@@ -58,6 +59,6 @@ def test_random_kernels() -> None:
 def test_clocks_run_where_a_read_may_come_early(between: str, is_asked: bool) -> None:
     """AUTO_SYNC orders the store behind the last access of ``b``: its write, or a read on the same pipe."""
     body = f"{TILES}{LOAD}T.tile.exp(b, a)\n{between}{STORE}"
-    with patch.object(unordered, "Run", side_effect=unordered.Run) as run:
+    with patch.object(unordered, "Run", side_effect=Run) as run:
         unordered.missed(subject(source(body, launch=ONE)))
     assert run.called == is_asked

@@ -9,7 +9,7 @@ turn needs is inserted for all. In front of a branch and behind it, and where a 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tl2npu.dialects.catalogue import Kind
@@ -109,7 +109,7 @@ def pipe_on(side: Side, stmt: Stmt, parallel: bool) -> str:
     return "M" if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM else pipe_of(stmt, parallel)
 
 
-def leads(pairs: set[Pair], source: str, target: str) -> bool:
+def leads(pairs: Collection[Pair], source: str, target: str) -> bool:
     """Whether flags lead from one pipe to another, in whatever order they were set."""
     seen, queue = {source}, [source]
     while queue:
