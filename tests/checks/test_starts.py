@@ -150,3 +150,33 @@ def test_a_branch_that_no_call_takes() -> None:
     load = "if wide:\n    T.copy(A[cid * 256, 0], a)\nelse:\n    T.copy(A[cid * 128, 0], a)"
     assert found(load, GEMM, args="M=1000, wide=False") == []
     assert found(load, GEMM, args="M=1000, wide=True") == ["error"]
+
+
+WIDE = 'R: T.Tensor((8,), "int64"), X: T.Tensor((64, 128), "float32"), Z: T.Tensor((64, 4, 128), "float32"), n: T.int64'
+WIDE_TILES = """
+row = R[cid]
+u = T.alloc_ub((128,), "float32")
+v = T.alloc_ub((4, 128), "float32")
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("T.copy(X[row, 0], u)", 1),
+        ("T.copy(u, X[R[cid], 0])", 1),
+        ("T.copy(X[row * 4 + 1 : row * 4 + 5, 0:128], v)", 1),
+        ("T.copy(X[n, 0], u)", 1),
+        ("T.tile.atomic_add(X[row, 0], v)", 1),
+        ("T.copy(v[row, :], u)", 1),
+        ('T.copy(X[T.cast(row, "int32"), 0], u)', 0),
+        ("T.copy(Z[row, 0:4, 0:128], v)", 0),
+        ("T.copy(Z[row, 1, 0], u)", 0),
+        ("T.copy(X[cid, 0], u)", 0),
+    ],
+)
+def test_copies_begin_at_int32_where_they_are_cut(body: str, count: int) -> None:
+    """As the compiler says of a kernel for each line: mismatched types, or nothing (95acbd7f)."""
+    text = source(WIDE_TILES + body, params=WIDE, jit="", launch="T.Kernel(8, threads=1, is_npu=True) as (cid)")
+    told = [finding for finding in findings(text) if finding.code == "TL748"]
+    assert len(told) == count

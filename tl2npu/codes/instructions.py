@@ -34,6 +34,7 @@ TL744 argument-form error: leave a bound out, `x[:32]`, or pass the slice as a k
 TL745 element-of-two-axes error: bind the element to a name and pass that: `f = s[i, j]`
 TL746 pipeline-of-one-statement error: write `T.serial`, or put two statements into the loop
 TL747 name-of-the-generated-code error: give the tile, tensor or variable another name
+TL748 copy-at-64-bits error: convert the index, `T.cast(row, "int32")`; make a run-time size with `T.symbolic("n")`
 TL750 operator-in-place error: write the result to another tile, and copy it back
 TL751 float-beside-half info: write the number in the type of the tile, or compute in float32
 TL752 number-of-another-type warning: write the number in the type of the tile: `T.float16(0.5)`, or `T.cast(scale,

@@ -24,6 +24,7 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL745": "read ascend_tile.py (binary_op, compare, select); measured: GetValue of the first index; #1679",
         "TL746": "read src/transform/inject_pipeline.cc; measured: a kernel for each body of a loop",
         "TL747": "read src/target/codegen_ascend.cc and TVM's codegen_c.cc; measured: the text of a kernel for each",
+        "TL748": "read src/op/ascend.cc (compute_valid_extent); measured: 20 kernels; mismatched types",
         "TL750": "#1657, #1658: measured on a 910B3, CANN 8.5.2",
         "TL761": "read src/target/codegen_ascend.cc, codegen_ascend_pto.cc (VisitExpr_ of FloorDivNode, FloorModNode)",
         "TL795": "measured: a kernel for each kind of length; Cannot unroll non-constant loop",

@@ -101,3 +101,20 @@ def test_rows_that_something_else_reads_stay_a_tile() -> None:
     new = migrated(gpu_file(PARAMS, body, jit="@tilelang.jit"))
     assert "kv_row" not in new
     assert "threads=1" in new
+
+
+@pytest.mark.parametrize("index", ["row", "R[bx]"])
+def test_rows_of_64_bits_are_converted_where_a_copy_begins(index: str) -> None:
+    """TL748: one kernel for rows, `X[row * 2 + 1]`, which picks every row by its number."""
+    params = 'R: T.Tensor((2,), "int64"), X: T.Tensor((9, 64), "float32"), O: T.Tensor((2, 64), "float32")'
+    body = 'x = T.alloc_shared((64,), "float32")\nrow = R[bx]\n' + f"T.copy(X[{index} * 2 + 1, 0], x)\n"
+    new = migrated(gpu_file(params, body + "T.copy(x, O[bx, 0])\n"))
+    assert f'X[T.cast({index}, "int32") * 2 + 1, 0]' in new
+    tensors = {
+        "R": np.array([3, 0]),
+        "X": np.arange(9 * 64, dtype=np.float32).reshape(9, 64),
+        "O": np.zeros((2, 64), np.float32),
+    }
+    for reading in (IDEAL, ACTUAL):
+        found = run(new, {name: value.copy() for name, value in tensors.items()}, reading=reading)
+        np.testing.assert_array_equal(found["O"], tensors["X"][[7, 1]])

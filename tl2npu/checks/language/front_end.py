@@ -1,4 +1,4 @@
-"""TL732, TL739, TL786, TL889: Python in a kernel that its parser stops at, or reads as something else.
+"""TL732, TL739, TL748, TL786, TL889: Python in a kernel that its parser stops at, or reads as something else.
 
 Evidence: tilelang/language/parser/parser.py, TVM's ``ExprEvaluator``, and a kernel for each construct.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.kernel.clamped import wide_indices
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.factories.concrete import UNKNOWN, value_of
@@ -28,10 +29,10 @@ _HELP: Mapping[What, str] = {
     "index": "write one integer index or one slice without a step for each axis",
     "sequence": "pass the values as a tensor, or choose one with `T.if_then_else`",
     "size": "use an integer that the factory knows for a tile, and any integer for a loop",
-    "types": "convert one of them, as in `T.cast(x, \"float32\")`",
+    "types": 'convert one of them, as in `T.cast(x, "float32")`',
     "number": "compare it with a number",
     "unused": "write `=` to give the name a value",
-    "half": "compute in float32, as in `T.cast(x, \"float32\")`, or with tile operators",
+    "half": 'compute in float32, as in `T.cast(x, "float32")`, or with tile operators',
     "connective": "write `and`, `or` and `not`, which Python evaluates before the compiler",
     "annotation": "give the name a value, with a TileLang type or without an annotation",
 }
@@ -48,7 +49,13 @@ def check(subject: Subject) -> Iterator[Finding]:
         for node, message, help_ in _lazy(function, maybe):
             if id(node) not in skipped:
                 yield Finding("TL732", node, message, help=help_)
-    for found in read_as_the_parser(subject.file, subject.kernel, subject.callers):
+    told = read_as_the_parser(subject.file, subject.kernel, subject.callers)
+    for stmt, found in wide_indices(subject.kernel, told):
+        text = f"{found.message}: the compiler takes int32 only where it cuts a copy at the end of its tensor"
+        yield Finding("TL748", stmt.node, text)
+    for found in told:
+        if found.what == "wide":
+            continue
         if found.what == "value" and _is_never_run(subject, found.node):
             continue
         help_ = _HELP.get(found.what, "")

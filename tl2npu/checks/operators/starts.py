@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from tl2npu.checks.operators.samples import Sampler
 from tl2npu.checks.subject import Finding, Placed, Subject, some
 from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.clamped import CLAMPED, clamped_axes
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Copy, Memory, Op, Operand
 from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.ranges.loaded import is_load, is_sensible
 from tl2npu.kernel.symbolic import Div, Mod, Sym, Var, const
 
-_CLAMPED = 2
 _EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000, 701), 8
 _TILES = ((64,), (64, 256), (256, 64), (64, 128, 256))
 """Sizes that are tried where nothing is known: of tensors, of anything else, of tiles."""
@@ -83,7 +83,7 @@ def planes(subject: Subject) -> dict[Copy, Planes]:
         if not isinstance(stmt, Copy):
             continue
         axes, shape = one_by_one(extents), move.inner.buffer.shape
-        rows = len(shape) > _CLAMPED and shape[-2] == const(1) and any(size != const(1) for size in shape[:-2])
+        rows = len(shape) > CLAMPED and shape[-2] == const(1) and any(size != const(1) for size in shape[:-2])
         if not axes and not rows:
             continue
         ends = {axis: starts.end(move, axis) for axis in range(len(extents))}
@@ -255,14 +255,3 @@ def extents_of(move: Move) -> list[Sym]:
 def one_by_one(extents: list[Sym]) -> frozenset[int]:
     """The axes of a region of which a copy takes the first element only: all longer than 1, but the last two."""
     return frozenset(n for n, extent in enumerate(extents) if extent != const(1)) - clamped_axes(extents)
-
-
-def clamped_axes(extents: list[Sym]) -> frozenset[int]:
-    """The axes in which a region is cut at the end of its tensor: the last two that are longer than 1."""
-    rank = len(extents)
-    active = [n for n, extent in enumerate(extents) if extent != const(1)]
-    if not active or active[-1] != rank - 1:
-        active.append(rank - 1)
-    if len(active) == 1 and rank > 1:
-        active.insert(0, rank - 2)
-    return frozenset(active[-_CLAMPED:])

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tl2npu.checks.operators.samples import Sampler
-from tl2npu.checks.operators.starts import Move, clamped_axes, extents_of, moves
+from tl2npu.checks.operators.starts import Move, extents_of, moves
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, writes
+from tl2npu.kernel.clamped import clamped_axes
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Memory, Op, Operand, Scalar, Store
 from tl2npu.kernel.sizes import FILLED, ITEM_SIZE

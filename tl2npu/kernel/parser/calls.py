@@ -12,8 +12,8 @@ from tl2npu.dialects.functions import OF_FLOATS
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.parser.scalar_types import Type, exact, family, mismatch, of_sum
 from tl2npu.kernel.parser.scopes import Scopes, What
-from tl2npu.kernel.parser.values import DONE, SOME_ITEMS, TILES, UNKNOWN, Parsed, named, wider
-from tl2npu.source.tree import argument, mentioned, nodes_of
+from tl2npu.kernel.parser.values import DONE, SOME_ITEMS, TILES, UNKNOWN, WIDE, Parsed, named, wider
+from tl2npu.source.tree import argument, children, mentioned, nodes_of
 
 _NUMBERS = frozenset("abs bool divmod float int max min pow round".split())
 """Functions of Python that ask a number for its value."""
@@ -23,12 +23,10 @@ _STATEMENTS = frozenset({Kind.COPY, Kind.GEMM, Kind.MMA, Kind.TILE, Kind.REDUCE,
 _CONDITIONS = frozenset("And Or Not EQ NE LT LE GT GE isnan isinf isfinite isnullptr likely any_of all_of bool".split())
 _COMPARISONS = frozenset({"EQ", "NE", "LT", "LE", "GT", "GE"})
 _CONNECTIVES = frozenset({"And", "Or", "Not"})
-_OF_ARGUMENTS = frozenset(
-    """
+_OF_ARGUMENTS = frozenset("""
     min max abs fabs ceildiv floordiv floormod truncdiv truncmod pow clamp bitwise_and bitwise_or bitwise_xor
     bitwise_not shift_left shift_right Add Sub Mul Div Mod FloorDiv FloorMod Min Max
-    """.split()
-)
+    """.split())
 _OF_TYPE = {"cast": 1, "Cast": 0, "reinterpret": 0, "infinity": 0, "min_value": 0, "max_value": 0}
 """Functions that give the element type that they are given, and where."""
 _SIZES = frozenset({"symbolic", "dynamic"})
@@ -169,7 +167,9 @@ class Calls:
             return Parsed("frame", widths.pop() or "int*" if len(widths) == 1 else "int*" if widths else "int32")
         if op.kind in _STATEMENTS:
             self._buffers(op, node, values)
+            self._indices(op, node)
             return DONE
+        self._indices(op, node)
         return self._scalar(op, node, values) if op.kind is Kind.SCALAR else UNKNOWN
 
     def _bounds(self, op: Operator, node: cst.Call, values: Sequence[Parsed]) -> None:
@@ -193,6 +193,22 @@ class Calls:
             name = next((name for name, given in bound.items() if given is arg.value), "")
             if op.takes_buffer(name) and value.kind in ("number", "none", "text", "odd"):
                 self._stop(arg.value, f"`{code(arg.value)}` is not a tile or a tensor")
+
+    def _indices(self, op: Operator, node: cst.Call) -> None:
+        """Tell what makes an index of a transfer an int64."""
+        for arg in node.args if op.kind in (Kind.COPY, Kind.ATOMIC) else ():
+            for item in arg.value.slice if type(arg.value) is cst.Subscript else ():
+                index = item.slice
+                for part in [index.value] if type(index) is cst.Index else [index.lower, index.upper]:
+                    if part is not None:
+                        self._wide(part)
+
+    def _wide(self, index: cst.BaseExpression) -> None:
+        """Tell what makes an index an int64: the names and elements in it, or all of it."""
+        if self.front_end.value(index).own == WIDE:
+            inner = [part for part in _leaves(index) if self.front_end.value(part).own == WIDE]
+            for part in inner or [index]:
+                self.front_end.tell("wide", part, f"`{code(part)}` is an {WIDE}")
 
     def _allocation(self, op: Operator, node: cst.Call, values: Sequence[Parsed]) -> Parsed:
         given = {arg.keyword.value: index for index, arg in enumerate(node.args) if arg.keyword is not None}
@@ -329,3 +345,10 @@ class Calls:
         if index.step is not None and base.kind == "buffer" and code(index.step) not in ("1", "None"):
             self._stop(index.step, f"a tile slice cannot have a step: `{code(index)}`", "index")
         return Parsed("number", "int")
+
+
+def _leaves(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """The names and elements of an expression, outermost first; nothing inside of an element's own index or a call."""
+    if isinstance(node, (cst.Name, cst.Subscript)):
+        return [node]
+    return [] if isinstance(node, cst.Call) else [leaf for child in children(node) for leaf in _leaves(child)]

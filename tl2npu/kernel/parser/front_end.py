@@ -25,7 +25,7 @@ from tl2npu.kernel.model import Kernel
 from tl2npu.kernel.parser.scalar_types import exact, family
 from tl2npu.kernel.parser.scopes import Found, Surroundings
 from tl2npu.kernel.parser.statements import FrontEnd
-from tl2npu.kernel.parser.values import ODD, SOME_ITEMS, UNKNOWN, Parsed, joined, of_python
+from tl2npu.kernel.parser.values import ODD, SOME_ITEMS, UNKNOWN, WIDE, Parsed, joined, of_python
 from tl2npu.source.tree import names_in, nodes_of, remembered
 
 _IMPORTS: tuple[type[cst.Import | cst.ImportFrom], ...] = (cst.Import, cst.ImportFrom)
@@ -169,6 +169,9 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
             given[name] = Parsed("device", exact(resolved))
     reader = FrontEnd(surroundings)
     reader.kernel(node, given)
+    for size in (size for param in kernel.params for node in param.shape_nodes for size in names_in(node)):
+        if (known := outer(size.value)) is not None and known.own == WIDE:
+            reader.tell("wide", size, f"`{size.value}` is an {WIDE}")
     return reader.found
 
 

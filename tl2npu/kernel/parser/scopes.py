@@ -32,6 +32,7 @@ What = Literal[
     "undefined",
     "stale",
     "unused",
+    "wide",
 ]
 
 
@@ -43,8 +44,9 @@ class Found:
     Python sequence; ``size``: the extent of a tile or a loop; ``value``: a number that is given a type which does not
     hold it; ``half``: arithmetic of float16 scalars, at which BiSheng stops; ``unused``: a comparison as a statement;
     ``number``: a number that is used as a condition; ``connective``: ``T.And``, ``T.Or`` or ``T.Not`` of a value that
-    Python knows; ``types``: a comparison of two types, ``sides`` are what is compared. ``lost``: the assignment whose
-    value the parser forgets; ``meant``: its old value is what such text means: that of an outer loop, or the block's
+    Python knows; ``types``: a comparison of two types, ``sides`` are what is compared; ``wide``: what makes an index
+    or an extent an int64 (:mod:`tl2npu.kernel.clamped` says where that matters). ``lost``: the assignment whose value
+    the parser forgets; ``meant``: its old value is what such text means: that of an outer loop, or the block's
     index in each turn.
     """
 

@@ -75,6 +75,8 @@ ODD = Parsed("odd")
 DONE = Parsed("done")
 SOME_ITEMS = Parsed("items")
 TILES = ("buffer", "region")
+WIDE = "int64"
+"""The type of an index that no other index of a copy has."""
 
 _ARITHMETIC: Mapping[type[cst.BaseBinaryOp], Callable[[float, float], float]] = {
     cst.Add: operators.add,

@@ -37,6 +37,7 @@ from tl2npu.passes.gpu.memory import (
     late_sums,
     masked_products,
     merged,
+    narrow_indices,
     renamed,
     scalar_tables,
     sliced_stores,
@@ -128,6 +129,7 @@ class _Rest:
         floors.round_down(job)
         compared_types.convert(job)
         conditional_reads.bind(job)
+        narrow_indices.convert(job)
         gpu_allocations.drop_unused(job, self.before)
         gpu_allocations.finish(job)
         job.part("stages", self.in_stages)
