@@ -199,8 +199,8 @@ class Calls:
         for arg in node.args if op.kind in (Kind.COPY, Kind.ATOMIC) else ():
             for item in arg.value.slice if type(arg.value) is cst.Subscript else ():
                 index = item.slice
-                for part in [index.value] if type(index) is cst.Index else [index.lower, index.upper]:
-                    if part is not None:
+                for part in [index.lower, index.upper] if isinstance(index, cst.Slice) else children(index)[:1]:
+                    if isinstance(part, cst.BaseExpression):
                         self._wide(part)
 
     def _wide(self, index: cst.BaseExpression) -> None:
