@@ -342,6 +342,7 @@ CONDITIONS = [
     "T.if_then_else(w[j] > 1.0, 0, -1e9)",
     "o[i, j] + T.if_then_else(i == j, 1.0, 0.0)",
     "T.if_then_else(i // 4 >= j // 8, T.exp(x[i, j]), 0.0)",
+    "T.if_then_else(i * j > 40, T.exp(x[i, j]), 0.0)",
     "T.if_then_else(r[i] == x[i, j], j, o[i, j])",
     "T.if_then_else(bx > 0, x[i, j], z[i, j])",
     "T.exp((i - j) * 0.1) * x[i, j]",
@@ -358,7 +359,7 @@ def test_conditions_on_elements(value: str) -> None:
 def test_tiles_of_an_attempt_that_failed_are_not_used_later() -> None:
     body = f"""
         for i, j in T.Parallel({M}, {N}):
-            o[i, j] = T.if_then_else(i >= j and i // 3 == j // 5, T.exp(x[i, j] * s[i]), T.exp(z[i, j] * w[j]))
+            o[i, j] = T.if_then_else(i >= j and i * j == 12, T.exp(x[i, j] * s[i]), T.exp(z[i, j] * w[j]))
             x[i, j] = T.max(x[i, j] * w[j], T.exp(x[i, j] + s[i])) * T.max(z[i, j], s[i])
         T.copy(x, o)
     """
@@ -377,6 +378,46 @@ def test_a_causal_mask_compares_with_a_tile_that_is_made_once() -> None:
         'T.tile.compare(mask, column_minus_row, T.float32(bx * 32 - k * 16), "LE")',
         'T.tile.select(o, mask, o, 0.0, "VSEL_TENSOR_SCALAR_MODE")',
     ]
+
+
+FUNCTIONS = [
+    ("(bx * 32 + i) // 4 == j // 8", "EQ", "j // 8", "(bx * 32 + i) // 4"),
+    ("i % 8 > j % 8 + 2", "LT", "j % 8", "i % 8"),
+    ("2 * i - j // 2 < 7", "GT", "j // 2", "2 * i"),
+    ("(i - 9) // 4 != (j - 20) // 4", "NE", "(j - 20) >> 2", "(i - 9) >> 2"),  # `//` truncates there
+    ("j * 3 - i <= bx + 10", "LE", "j * 3", "i"),
+    ("j // 5 == 3", "EQ", "j // 5", None),
+]
+
+
+@pytest.mark.parametrize(("condition", "mode", "column", "row"), FUNCTIONS, ids=[item[0] for item in FUNCTIONS])
+def test_whole_numbers_of_rows_and_columns_are_compared(
+    condition: str, mode: str, column: str, row: str | None
+) -> None:
+    """One vector of the columns' numbers for the kernel; a row is the vector less its own number."""
+    body = f"""
+        for k in T.serial(2):
+            for i, j in T.Parallel({M}, {N}):
+                o[i, j] = T.if_then_else({condition}, x[i, j], z[i, j])
+    """
+    new = agree(kernel(body), values(), threads="1")
+    before, inside = new.split("for k in", 1)
+    assert f"column_values[j] = T.float32({column})" in before
+    number = "0.0" if row is None else f"T.float32({row})"
+    assert f"T.tile.sub(index_tile[i, :], column_values, {number})" in inside
+    assert f'"{mode}")' in inside
+    assert "if " not in inside
+
+
+def test_numbers_of_columns_that_change_are_made_in_place() -> None:
+    body = f"""
+        for k in T.serial(2):
+            for i, j in T.Parallel({M}, {N}):
+                o[i, j] = T.if_then_else(i // 4 >= (k * 16 + j) // 8, x[i, j], z[i, j])
+    """
+    before, inside = agree(kernel(body), values(), threads="1").split("for k in", 1)
+    assert "T.float32" not in before
+    assert "column_values[j] = T.float32((j + k * 16) // 8)" in inside
 
 
 BRANCHES = [
@@ -463,8 +504,7 @@ def test_names_and_branches_inside_of_a_loop(statements: str) -> None:
 
 def test_pairs_of_stores_in_both_arms_are_choices() -> None:
     """Nothing is read that only the other arm would have written."""
-    new = lines(
-        """
+    new = lines("""
         y = T.alloc_fragment((32, 16), "float32")
         u = T.alloc_fragment((32, 16), "float32")
         for i, j in T.Parallel(32, 16):
@@ -476,8 +516,7 @@ def test_pairs_of_stores_in_both_arms_are_choices() -> None:
                 u[i, j] = 1.0
         for i, j in T.Parallel(32, 16):
             o[i, j] = y[i, j] + u[i, j]
-        """
-    )
+        """)
     assert sum("T.tile.select" in line for line in new) == 4
 
 

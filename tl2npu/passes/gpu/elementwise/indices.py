@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tl2npu.kernel import element_types
 from tl2npu.passes.gpu.elementwise.places import Temporaries
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, number, show
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, negative, number, show
 
 if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.work import Work
@@ -70,13 +70,36 @@ def tile(temporaries: Temporaries, extents: tuple[str, str], sign: str) -> str:
 
 
 def moved_rows(name: str, variable: str, rows: str, index: str, sign: str) -> str:
-    """A tile of column + row or column - row: one instruction for each row, which reads no element of a tile.
+    """A tile of column + row or column - row."""
+    return rows_of(name, variable, rows, index, f"T.float32({variable})", "add" if sign == "+" else "sub")
+
+
+def rows_of(name: str, variable: str, rows: str, vector: str, number: str, operator: str = "sub") -> str:
+    """A tile whose rows are a vector and a number of each: one instruction a row, which reads no element of a tile.
 
     Without the fill, memory planning would take the tile for dead between the loop and its readers (TL721).
     """
-    operator = "add" if sign == "+" else "sub"
-    line = f"T.tile.{operator}({name}[{variable}, :], {index}, T.float32({variable}))"
+    line = f"T.tile.{operator}({name}[{variable}, :], {vector}, {number})"
     return f"T.tile.fill({name}, 0.0)\nfor {variable} in T.serial({rows}):\n    {line}"
+
+
+def values(lowering: Work, value: Expr) -> str:
+    """The name of a vector of whole numbers, one for each column, which the scalar unit computes: once for the kernel
+    where they are the same in all of it.
+    """
+    axis, temporaries, text = lowering.nest.columns, lowering.temporaries, show(value)
+    key = ("values", axis.text, text)
+    if key in temporaries.shared:
+        return temporaries.shared[key]
+    name = temporaries.tile((axis.text,), "float32", "column_values", keep=True)
+    store = f"for {axis.name} in T.serial({axis.text}):\n    {name}[{axis.name}] = T.float32({text})"
+    lines = f"T.tile.fill({name}, 0.0)\n{store}"
+    if any(part.dynamic for part in value.walk()):
+        lowering.line(lines)
+    else:
+        temporaries.prelude.append(lines)
+        temporaries.shared[key] = name
+    return name
 
 
 def terms(expr: Expr, side: int = 1) -> list[tuple[int, Expr]]:
@@ -106,18 +129,21 @@ def both(work: Work, value: Expr) -> Expr | None:
         found = binary("*", found, number("-1.0"))
     if not fixed:
         return found
-    total = number(bound([(-side, term) for side, term in fixed]))
+    added = number(show(total(fixed)))
     whole = all(term.name == "integer" or term.text.isdecimal() for _, term in fixed)
     dynamic = any(term.dynamic for _, term in fixed)
-    return binary("+", found, replace(total, name="integer" if whole else "", dynamic=dynamic))
+    return binary("+", found, replace(added, name="integer" if whole else "", dynamic=dynamic))
 
 
 def bound(fixed: list[tuple[int, Expr]]) -> str:
-    """The text of minus the sum of numbers, the positive ones first; empty if there are none."""
-    total: Expr | None = None
-    for side, term in sorted(fixed, key=lambda pair: pair[0]):
-        if total is None:
-            total = term if side < 0 else number(f"-{show(term, 30)}")
-        else:
-            total = binary("+" if side < 0 else "-", total, term)
-    return "" if total is None else show(total)
+    """The text of minus the sum of numbers; empty if there are none."""
+    return show(total([(-side, term) for side, term in fixed])) if fixed else ""
+
+
+def total(parts: list[tuple[int, Expr]]) -> Expr:
+    """The sum of terms, the positive ones first."""
+    (side, first), *others = sorted(parts, key=lambda part: -part[0])
+    found = first if side > 0 else number(f"-{show(first, 30)}") if first.is_number else negative(first)
+    for side, term in others:
+        found = binary("+" if side > 0 else "-", found, term)
+    return found

@@ -24,6 +24,10 @@ _MODES = {"==": "EQ", "!=": "NE", "<": "LT", "<=": "LE", ">": "GT", ">=": "GE"}
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
+_Terms = list[tuple[int, Expr]]
+"""Expressions that are added up, each with its sign."""
+
+
 class _NoTile(Exception):
     """A condition that is no comparison of tiles."""
 
@@ -326,20 +330,19 @@ class _Select:
 
     def of_indices(self, sign: str, left: Expr, right: Expr) -> _Leaf:
         terms = [*indices.terms(left, 1), *indices.terms(right, -1)]
-        parts: dict[str, list[tuple[int, Expr]]] = {"c": [], "r": [], "": []}
+        parts: dict[str, _Terms] = {"c": [], "r": [], "": []}
         for side, term in terms:
             if len(term.axes) > 1 or term.kind == "unknown":
                 raise _NoTile
             parts[next(iter(term.axes), "")].append((side, term))
-        for axis in ("c", "r"):
-            if len(parts[axis]) > 1 or any(term.kind != "index" for _, term in parts[axis]):
-                raise _NoTile
         columns, rows, fixed = parts["c"], parts["r"], parts[""]
         if not columns and not rows:
             raise _NoTile
         if (columns or rows)[0][0] < 0:
             columns, rows, fixed = ([(-side, term) for side, term in part] for part in (columns, rows, fixed))
             sign = integers.FLIPPED[sign]
+        if any(len(part) > 1 or any(term.kind != "index" for _, term in part) for part in (columns, rows)):
+            return self.of_functions(sign, columns, rows, fixed)
         kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
         extents = self.lowering.nest.extents
         if len(extents) == 1:
@@ -368,8 +371,26 @@ class _Select:
             self.lowering.loop_statement(f"{target} = {target} {kind} {show(row)}", "rows")
         return _Leaf(where.name, sign, _bound(fixed), True)
 
+    def of_functions(self, sign: str, columns: _Terms, rows: _Terms, fixed: _Terms) -> _Leaf:
+        """``i // block >= j // block``: the values along the columns are a vector, that of a row is a number."""
+        nest = self.lowering.nest
+        if nest.rows is None or not columns or not all(_is_whole_number(term) for _, term in (*columns, *rows)):
+            raise _NoTile
+        vector = indices.values(self.lowering, indices.total(columns))
+        name = self.lowering.temporaries.tile(nest.extents, "float32", "index_tile", bare=True)
+        row = f"T.float32({show(indices.total([(-side, term) for side, term in rows]))})" if rows else "0.0"
+        self.lowering.line(indices.rows_of(name, nest.names[0], nest.extents[0], vector, row))
+        self.spare = name
+        return _Leaf(name, sign, _bound(fixed), True)
 
-def _bound(fixed: list[tuple[int, Expr]]) -> str:
+
+def _is_whole_number(value: Expr) -> bool:
+    """A whole number that the scalar unit works out from one index."""
+    kinds = ("index", "number", "binary", "negative")
+    return all(part.kind in kinds and part.name != "/" and part.load is None for part in value.walk())
+
+
+def _bound(fixed: _Terms) -> str:
     """The text of minus the sum of the terms as a float32."""
     text = indices.bound(fixed)
     if not text:
