@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tl2npu.kernel import element_types
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.passes.gpu.elementwise.places import Place
-from tl2npu.passes.gpu.elementwise.tree import Expr, binary, call, cast, number, show
+from tl2npu.passes.gpu.elementwise.tree import FLIPPED, Expr, binary, call, cast, number, show
 
 if TYPE_CHECKING:
     from tl2npu.kernel.symbolic import Sym
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _EXACT = 2**24
 _OF_SIZES = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _BY_ZERO = {
     "==": ("", "=="),
     "!=": ("", "!="),

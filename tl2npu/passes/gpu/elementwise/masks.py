@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tl2npu.kernel import element_types
-from tl2npu.passes.gpu.elementwise import indices, integers
+from tl2npu.passes.gpu.elementwise import bounded, indices, integers
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span, cast, joined, number, show, with_args
+from tl2npu.passes.gpu.elementwise.tree import FLIPPED, Expr, Span, cast, joined, number, show, with_args
 from tl2npu.passes.gpu.elementwise.work import factor_text
 
 if TYPE_CHECKING:
@@ -202,6 +202,7 @@ class _Select:
 
     def all(self, condition: Expr, yes: Expr, no: Expr) -> None:
         """Select into the place."""
+        condition = self.merged(condition)
         read = condition.buffers
         first = self.operand(yes, self.rest | no.buffers | read)
         held = frozenset() if isinstance(first, Expr) else frozenset({first})
@@ -209,6 +210,17 @@ class _Select:
         numbers = isinstance(first, Expr) and isinstance(second, Expr)
         self.is_free = numbers and condition.kind == "compare" and self.place.name not in self.rest
         self.choose(condition, first, second, self.place.name)
+
+    def merged(self, condition: Expr) -> Expr:
+        """The condition with fewer comparisons, where each would make a tile of indices of its own."""
+        nest = self.lowering.nest
+        if condition.kind != "logic" or not self.lowering.temporaries.tight or nest.rows is None:
+            return condition
+        if condition.name == "not":
+            return with_args(condition, self.merged(condition.args[0]))
+        parts = [self.merged(part) for part in _flat(condition)]
+        extent = factor_text(nest.columns.text)
+        return _logic(condition, bounded.merged(condition.name, parts, extent, self.lowering.reading.is_integer))
 
     def operand(self, value: Expr, rest: frozenset[str]) -> Expr | str:
         """A number, or the name of a tile."""
@@ -307,7 +319,7 @@ class _Select:
 
     def of_data(self, sign: str, left: Expr, right: Expr) -> _Leaf:
         if not left.axes:
-            left, right, sign = right, left, integers.FLIPPED[sign]
+            left, right, sign = right, left, FLIPPED[sign]
         dtype = element_types.promoted(left.dtype, right.dtype)
         total = element_types.is_integer(dtype)
         if total:
@@ -340,7 +352,7 @@ class _Select:
             raise _NoTile
         if (columns or rows)[0][0] < 0:
             columns, rows, fixed = ([(-side, term) for side, term in part] for part in (columns, rows, fixed))
-            sign = integers.FLIPPED[sign]
+            sign = FLIPPED[sign]
         if any(len(part) > 1 or any(term.kind != "index" for _, term in part) for part in (columns, rows)):
             return self.of_functions(sign, columns, rows, fixed)
         kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
@@ -374,20 +386,27 @@ class _Select:
     def of_functions(self, sign: str, columns: _Terms, rows: _Terms, fixed: _Terms) -> _Leaf:
         """``i // block >= j // block``: the values along the columns are a vector, that of a row is a number."""
         nest = self.lowering.nest
-        if nest.rows is None or not columns or not all(_is_whole_number(term) for _, term in (*columns, *rows)):
+        if nest.rows is None or not columns or not all(bounded.is_whole_number(term) for _, term in (*columns, *rows)):
             raise _NoTile
-        vector = indices.values(self.lowering, indices.total(columns))
-        name = self.lowering.temporaries.tile(nest.extents, "float32", "index_tile", bare=True)
-        row = f"T.float32({show(indices.total([(-side, term) for side, term in rows]))})" if rows else "0.0"
-        self.lowering.line(indices.rows_of(name, nest.names[0], nest.extents[0], vector, row))
-        self.spare = name
+        plain = len(columns) == 1 and columns[0][1].kind == "index"
+        along = indices.total(columns)
+        vector = (
+            indices.index_vector(self.lowering, along, "float32").name
+            if plain
+            else indices.values(self.lowering, along)
+        )
+        if self.is_free and self.place.dtype == "float32":
+            name = self.place.name
+        else:
+            name = self.spare = self.lowering.temporaries.tile(nest.extents, "float32", "index_tile", bare=True)
+        value = indices.total([(-side, term) for side, term in rows]) if rows else number("0")
+        text, before = show(value), ""
+        if value.is_number and value.axes:  # made of several conditions
+            bound = self.lowering.temporaries.fresh("column_bound")
+            text, before = bound, f"{bound} = {text}"
+        text = f"T.float32({text})" if rows else "0.0"
+        self.lowering.line(indices.rows_of(name, nest.names[0], nest.extents[0], vector, text, before=before))
         return _Leaf(name, sign, _bound(fixed), True)
-
-
-def _is_whole_number(value: Expr) -> bool:
-    """A whole number that the scalar unit works out from one index."""
-    kinds = ("index", "number", "binary", "negative")
-    return all(part.kind in kinds and part.name != "/" and part.load is None for part in value.walk())
 
 
 def _bound(fixed: _Terms) -> str:

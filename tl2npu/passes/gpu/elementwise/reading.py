@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property, reduce
 
@@ -79,10 +79,16 @@ class Reading:
         self._integers = set(self._given)
         lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
         others: set[str] = set()
+        uncertain: set[str] = set()
+        self._certain = set(self._given)
         for stmt in lets:
             whole = self.is_integer_number(stmt.value.node, stmt.env)
             (self._integers if whole else others).add(stmt.name)
+            operand = self.evaluator.operand(stmt.value.node, stmt.env)
+            typed = operand is not None and element_types.is_integer(self.typed(operand.buffer.dtype))
+            (self._certain if typed or self.is_integer(stmt.value.node) else uncertain).add(stmt.name)
         self._integers -= others
+        self._certain -= uncertain
         self.floats = FloatScalars(job.kernel, self.evaluator, lambda dtype: element_types.is_float(self.typed(dtype)))
         self._floats: dict[str, str] = {}
         for stmt in lets:
@@ -96,14 +102,12 @@ class Reading:
         return not self.is_whole(parsed(value.text)) and not element_types.is_own(self.float_type(value.text))
 
     def is_whole(self, node: cst.BaseExpression) -> bool:
-        """True for arithmetic of integers only."""
-        if isinstance(node, cst.Name):
-            return node.value in self._given
-        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OF_INTEGERS):
-            return self.is_whole(node.left) and self.is_whole(node.right)
-        if isinstance(node, cst.UnaryOperation):
-            return self.is_whole(node.expression)
-        return isinstance(node, cst.Integer)
+        """True for arithmetic of integers only, all of them given to the kernel."""
+        return _is_whole(node, self._given)
+
+    def is_integer(self, node: cst.BaseExpression) -> bool:
+        """The same, and names of the kernel may stand for some of them."""
+        return _is_whole(node, self._certain)
 
     def _given_integers(self) -> set[str]:
         """Block indices, loop variables, sizes of tensors, and parameters that are integers by type or default."""
@@ -453,6 +457,16 @@ class Reading:
         if arg.kind in ("compare", "logic"):
             return Expr("select", "", (arg, number("1"), number("0")), dtype, axes=arg.axes)
         return Expr("cast", dtype, (arg,), dtype, node, text, axes=arg.axes)
+
+
+def _is_whole(node: cst.BaseExpression, names: Collection[str]) -> bool:
+    if isinstance(node, cst.Name):
+        return node.value in names
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OF_INTEGERS):
+        return _is_whole(node.left, names) and _is_whole(node.right, names)
+    if isinstance(node, cst.UnaryOperation):
+        return _is_whole(node.expression, names)
+    return isinstance(node, cst.Integer)
 
 
 def _rounding(node: cst.Call, values: list[cst.BaseExpression]) -> tuple[str, list[cst.BaseExpression]]:

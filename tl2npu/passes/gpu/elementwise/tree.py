@@ -81,6 +81,8 @@ class Expr:
         return literal(self.text) if self.kind == "number" else None
 
 
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+"""The comparison with its sides exchanged."""
 _LEVELS: dict[str, int] = {"+": 10, "-": 10, "*": 20, "/": 20, "//": 20, "%": 20, "&": 7, "|": 5, "<<": 8, ">>": 8}
 _COMPARE, _NOT, _AND, _OR, _CONDITIONAL, _NEGATIVE, _ATOM = 4, 3, 2, 1, 0, 30, 40
 
