@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.support import block, read
-from tl2npu.kernel.memory.liveness import Liveness
+from tl2npu.kernel.memory.liveness import Liveness, written_while_wanted
 
 TILES = """
 x = T.alloc_ub((bm, 64), "float32")
@@ -21,7 +21,8 @@ def met(after: str) -> bool:
     """Whether ``y`` is written in front of ``after`` while the value of ``x`` is wanted."""
     body = "\n".join((block(TILES, 0), block(after, 0), "T.copy(x, A[0, 0])\nT.copy(y, O[0, 0])\nT.copy(s, A[0, 0])"))
     kernel = read(body)
-    return Liveness(kernel).written_while_wanted(kernel.buffers["y"], kernel.buffers["x"])
+    x, y = kernel.buffers["x"], kernel.buffers["y"]
+    return any(written_while_wanted(step, y, x) for step in Liveness(kernel).steps)
 
 
 def in_loop(head: str, body: str) -> str:
@@ -77,7 +78,7 @@ def test_what_a_turn_leaves_is_wanted_by_the_next() -> None:
     for first, wanted in (("", True), ("T.tile.fill(x, 0.0)\n", False)):
         kernel = read(TILES.replace("T.tile.fill(y, 2.0)\n", "") + in_loop("for k in T.serial(4):", first + turn))
         x, y = kernel.buffers["x"], kernel.buffers["y"]
-        assert Liveness(kernel).written_while_wanted(y, x) is wanted
+        assert any(written_while_wanted(step, y, x) for step in Liveness(kernel).steps) is wanted
         assert Liveness(kernel).conflicts(x, y) is wanted
 
 

@@ -30,7 +30,6 @@ TL423 flat-statistics info: give a vector of row statistics the shape `[M, 1]`, 
 TL424 row-loop info: write one operation on whole tiles: `[M, 1]` is broadcast over the rows
 TL425 hand-over-copy info: use the other core's tile directly; the compiler transfers it
 TL426 fill-value info: write `T.clear(x)`, or bind the value to a name and write `T.vbrc(name, x)`
-TL427 bit-mask info: compare where the result is used: `T.if_then_else(a[i, j] >= b[i, j], x[i, j], y[i, j])`
 TL428 no-counterpart error: write it with operators that AscendNPU IR has, or migrate with `--to ascendc`
 TL429 two-axes error: use one vector for rows and another one for columns
 TL430 part-of-a-tile error: write the operation for a whole tile, with operands of one shape

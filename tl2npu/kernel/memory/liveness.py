@@ -78,13 +78,9 @@ class Liveness:
         for step in self.steps:
             if _copies(step.stmt, one, other) or step.stmt in gone:
                 continue
-            if _written_while_wanted(step, one, other) or _written_while_wanted(step, other, one):
+            if written_while_wanted(step, one, other) or written_while_wanted(step, other, one):
                 return True
         return False
-
-    def written_while_wanted(self, source: Buffer, other: Buffer) -> bool:
-        """The source is written somewhere while the other tile, made from it, is wanted."""
-        return any(_written_while_wanted(step, source, other) for step in self.steps)
 
     # the steps in their order ----------------------------------------------------------------------------------------
 
@@ -211,7 +207,7 @@ class Liveness:
                     changed = True
 
 
-def _written_while_wanted(step: Step, written: Buffer, wanted: Buffer) -> bool:
+def written_while_wanted(step: Step, written: Buffer, wanted: Buffer) -> bool:
     """One tile is written in a step while the other one's value is wanted.
 
     In a loop that is one step, each iteration reads and writes elements of its own if all accesses name the same one;

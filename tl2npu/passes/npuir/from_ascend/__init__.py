@@ -9,7 +9,6 @@ from tl2npu.passes.npuir.from_ascend import (
     counterparts,
     fuse,
     hand_overs,
-    masks,
     order,
     statistics,
     target,
@@ -20,7 +19,6 @@ def rewrite(job: Job) -> None:
     """A kernel without ``vid``, workspaces and flags, in the words of AscendNPU IR; its launch and its tiles."""
     counterparts.refuse(job)
     waves.to_loops(job)
-    masks.to_choices(job)
     fuse.loops(job)
     order.put_in_order(job)
     hand_overs.refuse_unwritten(job)

@@ -37,12 +37,14 @@ IN_LOOPS = ("tile.axpy", "tile.mul_add_dst", "tile.leaky_relu")
 """Element-wise operators without a counterpart, which ``T.Parallel`` computes by their meaning."""
 
 KNOWN = frozenset({*SAME, *FILLS, *REDUCTIONS, *IN_LOOPS, "gemm_v0"}) | {
-    f"tile.{name}" for name in ("cast", "compare", "select", "broadcast", "atomic_add", "transpose", "silu")
+    f"tile.{name}" for name in ("cast", "broadcast", "atomic_add", "transpose", "silu")
 }
 _KEPT = frozenset({Kind.ALLOC, Kind.LOOP, Kind.LAUNCH, Kind.SCALAR, Kind.TYPE, Kind.DECORATOR})
 
 _REMEDIES: Mapping[str, str] = MappingProxyType(
     {
+        "tile.compare": "compare where the result is used: `T.if_then_else(a[i, j] >= b[i, j], x[i, j], y[i, j])`",
+        "tile.select": "choose by a comparison: `T.if_then_else(a[i, j] >= b[i, j], x[i, j], y[i, j])`",
         "tile.sort": "sort on the host, or in a kernel of its own for Ascend C",
         "tile.sort32": "sort on the host, or in a kernel of its own for Ascend C",
         "tile.merge_sort": "sort on the host, or in a kernel of its own for Ascend C",
