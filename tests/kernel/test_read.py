@@ -5,20 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.support import kernel_of, of_type, read, source
-from tl2npu.kernel.model import (
-    Alloc,
-    Branch,
-    Copy,
-    Kernel,
-    Let,
-    Loop,
-    Op,
-    Opaque,
-    ScopeBlock,
-    Side,
-    Store,
-    Sync,
-)
+from tl2npu.kernel.model import Alloc, Branch, Copy, Kernel, Let, Loop, Op, Opaque, ScopeBlock, Side, Store, Sync
 from tl2npu.kernel.symbolic import Sym, const
 
 TILE = 'a = T.alloc_ub((16, 64), "float32")\n'

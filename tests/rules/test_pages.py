@@ -12,15 +12,7 @@ import pytest
 from tests.each import each
 from tests.rules.examples import examples, examples_in, index_page
 from tl2npu.codes import CODES, ROWS
-from tl2npu.rules import (
-    GROUPS,
-    Rule,
-    RuleError,
-    load_rules,
-    parse_page,
-    rule,
-    rules_directory,
-)
+from tl2npu.rules import GROUPS, Rule, RuleError, load_rules, parse_page, rule, rules_directory
 
 RULES = load_rules()
 ROOT = Path(__file__).resolve().parents[2]

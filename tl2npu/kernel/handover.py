@@ -10,18 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import (
-    Branch,
-    Buffer,
-    Copy,
-    Kernel,
-    Loop,
-    Memory,
-    Operand,
-    Range,
-    Stmt,
-    walk_with_parents,
-)
+from tl2npu.kernel.model import Branch, Buffer, Copy, Kernel, Loop, Memory, Operand, Range, Stmt, walk_with_parents
 from tl2npu.kernel.symbolic import Div, Mod, Sym, const, var
 
 Region = tuple[tuple[Sym, Sym], ...]

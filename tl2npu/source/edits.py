@@ -8,15 +8,7 @@ from typing import Any, TypeAlias
 
 import libcst as cst
 
-from tl2npu.source.blocks import (
-    HasLeadingLines,
-    Lines,
-    LineSlot,
-    comment_line,
-    join_lines,
-    merge_lines,
-    with_lines,
-)
+from tl2npu.source.blocks import HasLeadingLines, Lines, LineSlot, comment_line, join_lines, merge_lines, with_lines
 from tl2npu.source.brackets import held, held_together
 from tl2npu.source.index import Index
 from tl2npu.source.sequences import EMPTY, Slot, Spliced, splice

@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl2npu.checks.row_split.split import (
-    Split,
-    is_element,
-    is_half,
-    is_row_view,
-    row_operands,
-    split_of,
-    starts_whole,
-)
+from tl2npu.checks.row_split.split import Split, is_element, is_half, is_row_view, row_operands, split_of, starts_whole
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.ascend.arguments import COUNTED
 from tl2npu.dialects.catalogue import Kind

@@ -14,17 +14,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind, Role
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.memory.fractals import begins_where_counted
-from tl2npu.kernel.model import (
-    Buffer,
-    Copy,
-    Kernel,
-    Op,
-    Operand,
-    Scalar,
-    Stmt,
-    blocks,
-    walk_with_parents,
-)
+from tl2npu.kernel.model import Buffer, Copy, Kernel, Op, Operand, Scalar, Stmt, blocks, walk_with_parents
 
 
 @dataclass(eq=False)

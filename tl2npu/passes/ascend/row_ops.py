@@ -15,19 +15,7 @@ from tl2npu.dialects.compiler import COMPILERS
 from tl2npu.dialects.element_types import known
 from tl2npu.kernel.access import accesses, reads, writes
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import (
-    Buffer,
-    Kernel,
-    Loop,
-    Memory,
-    Op,
-    Operand,
-    Scalar,
-    Stmt,
-    blocks,
-    walk,
-    walk_with_parents,
-)
+from tl2npu.kernel.model import Buffer, Kernel, Loop, Memory, Op, Operand, Scalar, Stmt, blocks, walk, walk_with_parents
 from tl2npu.kernel.symbolic import const, product
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names

@@ -9,18 +9,7 @@ from tl2npu.kernel.access import accesses
 from tl2npu.kernel.atomics import refuse_atomic, sized
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import (
-    Alloc,
-    Buffer,
-    Copy,
-    Loop,
-    Op,
-    Operand,
-    Stmt,
-    children,
-    walk,
-    walk_with_parents,
-)
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Loop, Op, Operand, Stmt, children, walk, walk_with_parents
 from tl2npu.passes.gpu.element_copies.loops import LoopWork
 from tl2npu.passes.job import Job
 from tl2npu.passes.rounds import until_settled

@@ -20,19 +20,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory import alignment
-from tl2npu.kernel.model import (
-    Alloc,
-    Buffer,
-    Copy,
-    Loop,
-    Memory,
-    Op,
-    Operand,
-    Scalar,
-    Stmt,
-    Store,
-    walk_with_parents,
-)
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Loop, Memory, Op, Operand, Scalar, Stmt, Store, walk_with_parents
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job

@@ -12,17 +12,7 @@ import numpy as np
 
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.operators.registry import semantics
-from tl2npu.simulator.operators.tiles import (
-    from_here,
-    is_tile,
-    itemsize,
-    number,
-    put,
-    region,
-    same_type,
-    span,
-    take,
-)
+from tl2npu.simulator.operators.tiles import from_here, is_tile, itemsize, number, put, region, same_type, span, take
 
 """Bytes of the blocks that addresses and strides of vector instructions count in."""
 

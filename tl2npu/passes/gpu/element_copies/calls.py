@@ -18,14 +18,7 @@ from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Op, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.gpu.element_copies.columns import size_text
 from tl2npu.passes.gpu.element_copies.gathers import is_operand
-from tl2npu.passes.gpu.element_copies.strided import (
-    Column,
-    Place,
-    load_column,
-    place_in,
-    sliced_column,
-    store_column,
-)
+from tl2npu.passes.gpu.element_copies.strided import Column, Place, load_column, place_in, sliced_column, store_column
 from tl2npu.passes.gpu.fills import contiguous
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import element_type

@@ -10,17 +10,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads, touches, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import (
-    Branch,
-    Let,
-    Loop,
-    Memory,
-    Op,
-    Opaque,
-    Stmt,
-    Store,
-    walk,
-)
+from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, Opaque, Stmt, Store, walk
 from tl2npu.kernel.regions import Region
 from tl2npu.passes.gpu.element_copies.gathers import is_operand, row_loop
 from tl2npu.passes.gpu.element_copies.inside import Tests

@@ -12,19 +12,7 @@ from tl2npu.kernel.access import accesses, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import (
-    Buffer,
-    Copy,
-    Let,
-    Loop,
-    Memory,
-    Op,
-    Operand,
-    Range,
-    Stmt,
-    Store,
-    walk,
-)
+from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Op, Operand, Range, Stmt, Store, walk
 from tl2npu.kernel.ranges.reach import Reach, choice_of, is_choice, is_chosen
 from tl2npu.kernel.regions import Lets, Region, axis_of, extent_text, region
 from tl2npu.kernel.symbolic import Sym

@@ -16,16 +16,7 @@ from tl2npu.kernel import element_types
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.gpu.elementwise import functions
 from tl2npu.passes.gpu.elementwise.reading import rebuilt
-from tl2npu.passes.gpu.elementwise.tree import (
-    Expr,
-    binary,
-    call,
-    literal,
-    negative,
-    number,
-    same,
-    show,
-)
+from tl2npu.passes.gpu.elementwise.tree import Expr, binary, call, literal, negative, number, same, show
 from tl2npu.passes.gpu.elementwise.wholes import is_power_of_two, is_rounded_log2
 from tl2npu.source.signs import sign_of
 from tl2npu.tile import expr as tile

@@ -21,17 +21,7 @@ from tl2npu.kernel.simplified import simplified
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.passes.gpu.elementwise import functions, truths
 from tl2npu.passes.gpu.elementwise.nest import Axis, Nest
-from tl2npu.passes.gpu.elementwise.tree import (
-    Expr,
-    Span,
-    binary,
-    call,
-    joined,
-    number,
-    parsed,
-    show,
-    with_args,
-)
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, joined, number, parsed, show, with_args
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.source.signs import COMPARISONS, sign_of

@@ -7,17 +7,7 @@ import libcst as cst
 from tl2npu.kernel import element_types
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import (
-    Alloc,
-    Branch,
-    Buffer,
-    Kernel,
-    Memory,
-    Operand,
-    in_parallel,
-    walk,
-    walk_with_parents,
-)
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Kernel, Memory, Operand, in_parallel, walk, walk_with_parents
 from tl2npu.passes.gpu.elementwise.tree import Expr, joined, number
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits

@@ -15,20 +15,7 @@ import libcst as cst
 from tl2npu.kernel.access import accesses, reads, touches
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.roles import is_zero_fill
-from tl2npu.kernel.model import (
-    Branch,
-    Buffer,
-    Kernel,
-    Let,
-    Loop,
-    Op,
-    Operand,
-    Scalar,
-    Stmt,
-    Store,
-    blocks,
-    walk,
-)
+from tl2npu.kernel.model import Branch, Buffer, Kernel, Let, Loop, Op, Operand, Scalar, Stmt, Store, blocks, walk
 from tl2npu.kernel.runtime import Late
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits

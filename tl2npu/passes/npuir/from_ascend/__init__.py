@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from tl2npu.passes.ascend import waves
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.from_ascend import (
-    convert,
-    counterparts,
-    fuse,
-    hand_overs,
-    order,
-    statistics,
-    target,
-)
+from tl2npu.passes.npuir.from_ascend import convert, counterparts, fuse, hand_overs, order, statistics, target
 
 
 def rewrite(job: Job) -> None:
