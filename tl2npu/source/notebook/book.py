@@ -14,7 +14,7 @@ from tl2npu.source.layout import relayout
 from tl2npu.source.notebook import magics
 from tl2npu.source.notebook.magics import Masked
 from tl2npu.source.notebook.spans import items, members
-from tl2npu.source.notebook.strings import Source, Spelling
+from tl2npu.source.notebook.strings import Source
 from tl2npu.source.text import SourceError
 
 SUFFIX = ".ipynb"
@@ -126,10 +126,6 @@ class Notebook:
 
         Raises :class:`SourceError` if a mark is lost: then nobody can tell which cell has what.
         """
-        spelling = Spelling()
-        for cell in self.cells:
-            for raw in cell.source.raw(self.json_text):
-                spelling.learn(raw)
         parts: list[str] = []
         at = 0
         for cell, text in zip(self.python, self._cut(code), strict=True):
@@ -140,7 +136,7 @@ class Notebook:
             start, end = cell.source.span
             parts += [self.json_text[at:start]]
             unchanged = new == cell.text
-            parts += [self.json_text[start:end] if unchanged else cell.source.rewritten(self.json_text, new, spelling)]
+            parts += [self.json_text[start:end] if unchanged else cell.source.rewritten(self.json_text, new)]
             at = end
         return "".join(parts) + self.json_text[at:]
 
