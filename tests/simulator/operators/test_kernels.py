@@ -69,7 +69,7 @@ def test_an_error_of_an_operator_names_the_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"), [("T.cumsum(a, c)", "drops"), ("T.call_extern('handle', 'f')", "foreign|code")]
+    ("text", "reason"), [("T.cumsum(a, c)", "dropped"), ("T.call_extern('handle', 'f')", "foreign|code")]
 )
 def test_a_refused_name_is_refused_where_it_stands(text: str, reason: str) -> None:
     with pytest.raises(UnsupportedOperator, match=reason):
@@ -85,15 +85,13 @@ T.copy(bits, C)
 """
     found = run(body, x=np.exp2(X), out='(4, 16), "int32"')
     np.testing.assert_array_equal(found, np.arange(64).reshape(4, 16) + 127)
-    back = run(
-        """
+    back = run("""
 bits = T.alloc_ub((4, 16), "int32")
 T.reinterpretcast(bits, a, "int")
 T.tile.fill(bits, 0x40490FDB)
 T.tile.add(c, a, 0.0)
 T.copy(c, C)
-"""
-    )
+""")
     np.testing.assert_array_equal(back, np.full((4, 16), np.float32(np.pi)))
 
 

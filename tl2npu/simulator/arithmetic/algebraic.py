@@ -353,4 +353,3 @@ class Algebraic(Opaque):
         changed = _raw(Algebraic.from_host(array, dtype)) != _raw(held)
         if changed.any():
             array[changed] = Algebraic.to_host(held[changed], dtype)
-

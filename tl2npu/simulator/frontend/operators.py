@@ -12,8 +12,7 @@ from tl2npu.simulator.frontend import npuir_names
 from tl2npu.simulator.frontend.builder import STATED, Builder, OnlyNpuir, OpCall
 from tl2npu.simulator.ir.buffer import Buffer, Region, whole
 from tl2npu.simulator.ir.expr import Load, Var, plain
-from tl2npu.simulator.operators import gpu_refused
-from tl2npu.simulator.operators.registry import REFUSED, gpu_signature
+from tl2npu.simulator.operators.registry import gpu_signature, refusal
 
 _BUFFER_ROLES = {Role.READ, Role.WRITE, Role.READ_WRITE, Role.ACCUMULATE}
 
@@ -37,15 +36,13 @@ class OperatorName:
         npu = builder.launch.is_npu if builder.launch is not None else True
         if npu and STATED.get() is None and npuir_names.only_here(self.__name__, kwargs):
             raise OnlyNpuir(f"T.{self.__name__} is an operator of the npuir language", site)
-        if npu and self.__name__ in REFUSED:
-            raise UnsupportedOperator(f"T.{self.__name__}: {REFUSED[self.__name__]}", site)
+        if npu and (reason := refusal(self.__name__, gpu=False)):
+            raise UnsupportedOperator(f"T.{self.__name__}: {reason}", site)
         bound = self._ascend(args, kwargs, site) if npu else None
         if bound is None:
             bound = gpu_signature(self.__name__, args, kwargs, site)
-        if bound is None and not npu:
-            reason = gpu_refused.reason(self.__name__)
-            if reason is not None:
-                raise UnsupportedOperator(f"T.{self.__name__}: {reason}", site)
+        if bound is None and not npu and (reason := refusal(self.__name__, gpu=True)):
+            raise UnsupportedOperator(f"T.{self.__name__}: {reason}", site)
         if bound is None:
             bound = self._ascend(args, kwargs, site)
         if bound is None:

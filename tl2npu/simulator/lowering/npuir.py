@@ -29,6 +29,7 @@ from tl2npu.simulator.lowering.uses import variables
 # be
 # (src/transform/npu_loop_vectorize.cc, ``BuildUnaryStmt``); one that stays a loop over single elements cuts off.
 
+
 class Rounding(Copier):
     """Casts of floats to integers in loops that are vectorised round to nearest even."""
 

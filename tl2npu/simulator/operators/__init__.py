@@ -18,7 +18,6 @@ from tl2npu.simulator.operators import (  # noqa: F401
     npuir_shapes,
     npuir_vectors,
     reduce,
-    refused,
     sorts,
     system,
     tile_arithmetic,

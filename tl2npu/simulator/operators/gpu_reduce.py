@@ -63,9 +63,7 @@ for _kind in (*_KINDS, *_BITS):
 
 
 @semantics("reduce", reads="buffer out", writes="out", gpu=True)
-def reduce(
-    A: Any, buffer: Any, out: Any, reduce_type: Any, dim: Any, clear: Any, nan_propagate: Any = False
-) -> None:
+def reduce(A: Any, buffer: Any, out: Any, reduce_type: Any, dim: Any, clear: Any, nan_propagate: Any = False) -> None:
     """GPU ``T.reduce(buffer, out, "max", dim, clear)``."""
     _reduce(A, reduce_type, buffer, out, dim, clear, nan_propagate)
 

@@ -13,7 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tl2npu.dialects.ascend import OPERATORS as ASCEND
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.gpu import OPERATORS
+from tl2npu.dialects.gpu.missing import MISSING
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.ir.stmt import Site
 
@@ -45,8 +48,13 @@ _GPU: dict[str, Meaning] = {}
 _NPUIR: dict[str, Meaning] = {}
 NPUIR = "npuir."
 """What the names of the npuir language's operators begin with in a program."""
-REFUSED: dict[str, str] = {}
-"""Operator name -> why it has no meaning in an Ascend kernel here (in a GPU kernel it may have one)."""
+_OF_BOTH = frozenset({"atomic_add", "sync_threads", "sync_global"})
+"""Names that mean in an Ascend kernel what they mean on a GPU."""
+_REMEDIES = {
+    "reduce_absmax": "the Ascend compiler rejects it: use T.reduce_max of T.tile.abs",
+    "reduce_abssum": "the Ascend compiler rejects it: use T.reduce_sum of T.tile.abs",
+    "tile.brcb": "the compiler has no code for it: use T.tile.brcb_experiment",
+}
 
 
 def semantics(
@@ -54,42 +62,43 @@ def semantics(
     reads: str = "",
     writes: str = "",
     gpu: bool = False,
-    both: bool = False,
     raw: bool = False,
     rebinds: str = "",
     registers: bool = False,
 ) -> Callable[[Semantics], Semantics]:
     """Registers a function as the meaning of one or more operators.
 
-    ``reads`` and ``writes`` are space-separated parameter names. ``gpu``: the operator of GPU TileLang; ``both``: the
-    same function serves both dialects.
+    ``reads`` and ``writes`` are space-separated parameter names. ``gpu``: the operator of GPU TileLang.
     """
 
     def register(function: Semantics) -> Semantics:
         for full in names:
             name = full.removeprefix(NPUIR)
             meaning = Meaning(name, function, tuple(reads.split()), tuple(writes.split()), gpu, raw, rebinds, registers)
-            own = (_NPUIR,) if full.startswith(NPUIR) else (_GPU,) if gpu else (_ASCEND,)
-            for table in (_ASCEND, _GPU) if both else own:
-                if name in table:
-                    raise ValueError(f"two meanings for {name}")
-                table[name] = meaning
+            table = _NPUIR if full.startswith(NPUIR) else _GPU if gpu else _ASCEND
+            if name in table:
+                raise ValueError(f"two meanings for {name}")
+            table[name] = meaning
         return function
 
     return register
 
 
-def refuse(reason: str, *names: str) -> None:
-    """Names operators that have no meaning here, and says why."""
-    for name in names:
-        REFUSED[name] = reason
+def refusal(name: str, gpu: bool) -> str | None:
+    """Why an operator of a dialect has no meaning here; None for one that has, and for what is no operator of it."""
+    known, own = (MISSING, _GPU) if gpu else (ASCEND, _ASCEND)
+    if name not in known or name in own or (not gpu and (name in _OF_BOTH or ASCEND[name].kind is Kind.SYNC)):
+        return None
+    if name in _REMEDIES or name not in MISSING:
+        return _REMEDIES.get(name) or ASCEND[name].note or "no known kernel uses it"
+    return f"the simulator does not model {MISSING[name][1]}"
 
 
 def meaning(name: str, gpu: bool) -> Meaning | None:
     """The meaning of an operator in one dialect; the other one's where only that has the name and it is not refused."""
     if name.startswith(NPUIR):
         return _NPUIR.get(name.removeprefix(NPUIR))
-    if not gpu and name in REFUSED:
+    if not gpu and refusal(name, gpu=False):
         return None
     first, second = (_GPU, _ASCEND) if gpu else (_ASCEND, _GPU)
     return first.get(name) or second.get(name)

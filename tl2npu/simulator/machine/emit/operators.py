@@ -15,7 +15,7 @@ from tl2npu.simulator.ir.stmt import Op, Site
 from tl2npu.simulator.machine.emit import blocks
 from tl2npu.simulator.machine.emit.copies import Copies
 from tl2npu.simulator.machine.emit.state import tuple_code
-from tl2npu.simulator.operators.registry import REFUSED, Meaning, meaning
+from tl2npu.simulator.operators.registry import Meaning, meaning, refusal
 
 _WAITS = {"wait_cross_flag", "wait_flag", "sync_all", "sync_grid"}
 _SETS = {"set_cross_flag", "set_flag", "pipe_barrier", "barrier_all"}
@@ -37,7 +37,7 @@ class Operators(Copies):
             return
         found = meaning(stmt.name, self.gpu)
         if found is None:
-            reason = REFUSED.get(stmt.name, "it has no meaning in the simulator")
+            reason = refusal(stmt.name, self.gpu) or "it has no meaning in the simulator"
             raise UnsupportedOperator(f"T.{stmt.name}: {reason}", stmt.site)
         if self.lanes:
             self._element_op(stmt)
