@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     type=click.Choice(["ascendc", "pto"]),
     help="Check for this code generator.  [default: as the kernel says]",
 )
-@click.option(
-    "--compare",
-    metavar="DEVICES",
-    help="Compare devices instead, kernel by kernel: A2,A3,A5. Text or JSON.",
-)
+@click.option("--compare", metavar="DEVICES", help="Compare devices instead, kernel by kernel: A2,A3,A5. Text or JSON.")
 @common_options
 @report_options
 def check(

@@ -53,10 +53,7 @@ from tl2npu.cli.output import say, wants_color, width_of
     help="Compare numbers within tolerances, or elements of a ring bit for bit.",
 )
 @click.option(
-    "--check/--no-check",
-    "check_new",
-    default=True,
-    help="Errors of `tl2npu check` fail new kernels.  [default: yes]",
+    "--check/--no-check", "check_new", default=True, help="Errors of `tl2npu check` fail new kernels.  [default: yes]"
 )
 @click.option(
     "--reference",

@@ -68,12 +68,7 @@ class Kind(enum.Enum):
     DECORATOR = "decorator"
 
 
-_SEEN: dict[Role, Mask] = {
-    Role.READ: "r",
-    Role.WRITE: "w",
-    Role.READ_WRITE: "rw",
-    Role.ACCUMULATE: "rw",
-}
+_SEEN: dict[Role, Mask] = {Role.READ: "r", Role.WRITE: "w", Role.READ_WRITE: "rw", Role.ACCUMULATE: "rw"}
 
 
 @dataclass(frozen=True)

@@ -153,13 +153,7 @@ CASTS: Mapping[tuple[str, str], frozenset[str]] = MappingProxyType(
 """``(source, destination)`` -> the rounding modes that ``Cast`` has for them. Values out of range saturate."""
 
 _COPIED_EXACTLY = frozenset(
-    {
-        ("float16", "float32"),
-        ("bfloat16", "float32"),
-        ("int16", "float32"),
-        ("int8", "float16"),
-        ("int32", "int16"),
-    }
+    {("float16", "float32"), ("bfloat16", "float32"), ("int16", "float32"), ("int8", "float16"), ("int32", "int16")}
 )
 
 

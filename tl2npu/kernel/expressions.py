@@ -19,13 +19,7 @@ from tl2npu.source.tree import SubclassesOf, children, names_in, remembered
 
 _EMPTY = cst.Module(body=())
 _IS_EXPRESSION_PART = SubclassesOf(
-    cst.BaseExpression,
-    cst.Arg,
-    cst.ComparisonTarget,
-    cst.Element,
-    cst.SubscriptElement,
-    cst.Index,
-    cst.Slice,
+    cst.BaseExpression, cst.Arg, cst.ComparisonTarget, cst.Element, cst.SubscriptElement, cst.Index, cst.Slice
 )
 
 

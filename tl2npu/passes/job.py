@@ -464,12 +464,7 @@ def _judge(job: Job) -> Judge:
 
 
 def diagnostic(
-    index: Index,
-    code: str,
-    node: cst.CSTNode,
-    message: str,
-    kernel: str | None,
-    severity: Severity | None = None,
+    index: Index, code: str, node: cst.CSTNode, message: str, kernel: str | None, severity: Severity | None = None
 ) -> Diagnostic:
     """A diagnostic of a rule at a node of the input."""
     rule = CODES[code]

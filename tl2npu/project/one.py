@@ -117,13 +117,7 @@ def run_text(data: bytes, name: str, task: Task, options: Options, debug: bool =
 
 
 def process(
-    task: Task,
-    text: str,
-    path: str,
-    options: Options,
-    debug: bool,
-    together: bool = False,
-    cache: Memory | None = None,
+    task: Task, text: str, path: str, options: Options, debug: bool, together: bool = False, cache: Memory | None = None
 ) -> FileResult:
     """Do the task on a text; a failure of the tool itself is an error of the file, with ``debug`` an exception.
 

@@ -48,10 +48,7 @@ def render(report: Report, *, limit: int = COMMENT_LIMIT) -> str:
     rows = sorted(report.kernels(), key=lambda pair: _ORDER.index(pair[1].verdict))
     listed = [(entry, kernel) for entry, kernel in rows if kernel.disposition != "unchanged"]
     if report.run.task != "check":
-        page.section(
-            [_LEDGER] if listed else [],
-            (_row(entry, kernel) for entry, kernel in listed),
-        )
+        page.section([_LEDGER] if listed else [], (_row(entry, kernel) for entry, kernel in listed))
     failed = [entry for entry in report.entries if entry.error is not None]
     page.section(["### Files that failed\n\n"] if failed else [], map(_failed, failed))
     found = [pair for severity in ("error", "warning", "info") for pair in _found(report, severity)]

@@ -25,9 +25,7 @@ def merge(reports: Sequence[tuple[str, Report]]) -> Report:
     entries = [entry for _, report in reports for entry in report.entries]
     skipped = [file for _, report in reports for file in report.skipped]
     return Report(
-        run,
-        tuple(sorted(entries, key=lambda entry: entry.path)),
-        tuple(sorted(skipped, key=lambda file: file.path)),
+        run, tuple(sorted(entries, key=lambda entry: entry.path)), tuple(sorted(skipped, key=lambda file: file.path))
     )
 
 

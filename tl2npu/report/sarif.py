@@ -67,11 +67,7 @@ def _run(report: Report, fixes: bool) -> dict[str, Any]:
         },
         "automationDetails": {"id": f"tl2npu/{run.task}/{part}"},
         "invocations": [
-            {
-                "executionSuccessful": not report.failed,
-                "exitCode": run.exit_code,
-                "toolExecutionNotifications": notes,
-            }
+            {"executionSuccessful": not report.failed, "exitCode": run.exit_code, "toolExecutionNotifications": notes}
         ],
         "originalUriBaseIds": {"%SRCROOT%": {"description": {"text": "The directory that tl2npu was run in."}}},
         "columnKind": "unicodeCodePoints",

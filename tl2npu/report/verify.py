@@ -87,11 +87,7 @@ def _figures(launch: Comparison, row: Metrics) -> str:
 
 def _metrics(row: Metrics) -> dict[str, Any]:
     names = ("tensor", "dtype", "max_abs", "mare", "mere", "rmse", "cosine", "matched", "unmet")
-    return {
-        **{name: getattr(row, name) for name in names},
-        "shape": list(row.shape),
-        "worst": list(row.worst),
-    }
+    return {**{name: getattr(row, name) for name in names}, "shape": list(row.shape), "worst": list(row.worst)}
 
 
 def _script(check: ScriptCheck) -> str:

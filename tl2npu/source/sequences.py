@@ -124,8 +124,7 @@ def _close(before: Gap, after: Gap, first: bool, last: bool) -> Gap:
     """The gap that is left where an element stood between two gaps."""
     if isinstance(before, cst.ParenthesizedWhitespace) and isinstance(after, cst.ParenthesizedWhitespace):
         return after.with_changes(
-            first_line=before.first_line,
-            empty_lines=join_lines(_not_directly_above(before), after.empty_lines),
+            first_line=before.first_line, empty_lines=join_lines(_not_directly_above(before), after.empty_lines)
         )
     if isinstance(before, cst.ParenthesizedWhitespace):
         if not last:

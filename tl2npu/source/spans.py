@@ -28,11 +28,7 @@ class Position:
 
 
 def span_in_statement(
-    module: cst.Module,
-    statement: Statement,
-    node: cst.CSTNode,
-    base: Position,
-    parents: Mapping[int, cst.CSTNode],
+    module: cst.Module, statement: Statement, node: cst.CSTNode, base: Position, parents: Mapping[int, cst.CSTNode]
 ) -> Position:
     """The span of ``node``, given that of the statement around it; ``base`` itself where no place can be told.
 

@@ -475,10 +475,7 @@ def _lines(tree: Tree[Launched], indent: str) -> list[str]:
         return [f"{indent}pass"]
     if not isinstance(tree, Choice):
         copied = copies(tree)
-        before = [
-            *map(asserted, tree.checks),
-            *(f"{n} = {t}.contiguous()" for t, n in copied.items()),
-        ]
+        before = [*map(asserted, tree.checks), *(f"{n} = {t}.contiguous()" for t, n in copied.items())]
         after = [f"{text}.copy_({name})" for text, name in copied.items()]
         return [f"{indent}{line}" for line in (*before, *_guarded(tree), *after)]
     rest = _lines(tree.no, indent if isinstance(tree.no, Choice) else f"{indent}    ")

@@ -35,14 +35,7 @@ FAR: tuple[Far, ...] = ("values far from 0", "values far below 0")
 Kind = Literal[
     "standard normal", "wide values", "small whole numbers", "the whole range", "infinities", "NaN", Far, "another size"
 ]
-FURTHER: tuple[Kind, ...] = (
-    "wide values",
-    "small whole numbers",
-    "the whole range",
-    "infinities",
-    "NaN",
-    *FAR,
-)
+FURTHER: tuple[Kind, ...] = ("wide values", "small whole numbers", "the whole range", "infinities", "NaN", *FAR)
 """What is drawn after the standard normal values."""
 SIZES: Kind = "another size"
 """Standard normal values in tensors of other shapes."""

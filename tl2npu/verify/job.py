@@ -212,13 +212,7 @@ def _repeat(session: Session, compiled: Any, arrays: Arrays, scalars: dict[str, 
     session.execute(compiled, kernel, {numbers[name]: array for name, array in arrays.items()}, known)
 
 
-def _record_calls(
-    job: Job,
-    observed: Observed,
-    keep: Keep,
-    further: Further | None,
-    emit: Emit,
-) -> int:
+def _record_calls(job: Job, observed: Observed, keep: Keep, further: Further | None, emit: Emit) -> int:
     with installed(observed.session):
         emit({"event": "begin"})
         module = _load(job, emit)

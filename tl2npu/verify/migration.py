@@ -38,11 +38,7 @@ def migrate_verified(
     the text is the code of. ``learned`` is told of each migration that was executed, with the kernels that failed.
     """
     settings = settings or Settings(
-        device=options.device,
-        backend=options.backend,
-        timeout=options.verify_timeout,
-        check=options,
-        fp8=options.fp8,
+        device=options.device, backend=options.backend, timeout=options.verify_timeout, check=options, fp8=options.fp8
     )
     leave: dict[int, list[Diagnostic]] = {}
     unused: list[Diagnostic] | None = None

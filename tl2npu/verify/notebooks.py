@@ -64,7 +64,5 @@ def told_by_cell(result: VerifyResult, book: Notebook | None) -> VerifyResult:
         return replace(item, cell=cell, line=line, file_line=book.file_line(cell, line))
 
     return replace(
-        result,
-        kernels=tuple(map(verdict, result.kernels)),
-        diagnostics=tuple(map(diagnostic, result.diagnostics)),
+        result, kernels=tuple(map(verdict, result.kernels)), diagnostics=tuple(map(diagnostic, result.diagnostics))
     )

@@ -29,12 +29,7 @@ def compared(emit: Emit, recording: Recording, comparison: Comparison | None) ->
 
 
 def told(
-    source: Source,
-    emit: Emit,
-    error: SimulatorError,
-    side: Side,
-    kernel: str | None = None,
-    factory: str | None = None,
+    source: Source, emit: Emit, error: SimulatorError, side: Side, kernel: str | None = None, factory: str | None = None
 ) -> None:
     """The problem that an error of the simulator is, told once however often it passes by."""
     if getattr(error, "told", False):

@@ -118,9 +118,7 @@ class Builder:
         if self.subject.is_on(COMBINE) is False:
             steps = self._steps(made, None)
         else:
-            steps = [
-                *(Block(tuple(self._steps(made, side)), loops=False) for side in (Side.CUBE, Side.VECTOR)),
-            ]
+            steps = [*(Block(tuple(self._steps(made, side)), loops=False) for side in (Side.CUBE, Side.VECTOR))]
         return Program(tuple(steps), tuple(self.tiles.found), self.unsure, frozenset(self._merged))
 
     # statements ------------------------------------------------------------------------------------------------------

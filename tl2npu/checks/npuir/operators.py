@@ -105,12 +105,7 @@ def reductions(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL463", stmt.node, text)
 
 
-_TYPES = {
-    ("float16", "float32"),
-    ("bfloat16", "float32"),
-    ("float32", "float32"),
-    ("int8", "int32"),
-}
+_TYPES = {("float16", "float32"), ("bfloat16", "float32"), ("float32", "float32"), ("int8", "int32")}
 _SYNONYMS = {"float": "float32"}
 
 

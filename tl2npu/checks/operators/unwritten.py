@@ -94,9 +94,7 @@ def _ends_early(subject: Subject, tensor: Buffer, written: list[tuple[Placed, Op
 def _end(sampler: Sampler, ends: list[tuple[Placed, Sym]], size: int, known: Mapping[str, int]) -> int:
     """The least number up to ``size`` that none of these expressions exceeds."""
     every = [(_bounds(sampler, placed, known), end.substitute(known)) for placed, end in ends]
-    return bisect_left(
-        range(size), True, key=lambda n: all(bounds.is_not_negative(n - end) for bounds, end in every)
-    )
+    return bisect_left(range(size), True, key=lambda n: all(bounds.is_not_negative(n - end) for bounds, end in every))
 
 
 def _partly(subject: Subject, buffer: Buffer, written: list[tuple[Placed, Operand]]) -> Iterator[Finding]:

@@ -103,12 +103,7 @@ def flip(ptr: Any, dim: Any = -1, **_: Any) -> Any:
 
 
 def cast(
-    input: Any,
-    dtype: Any,
-    fp_downcast_rounding: Any = None,
-    bitcast: Any = False,
-    overflow_mode: Any = None,
-    **_: Any,
+    input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, overflow_mode: Any = None, **_: Any
 ) -> Any:
     """A tensor in another type. With ``overflow_mode="saturate"`` integers stay inside of theirs."""
     kind, mode = plain(dtype), plain(overflow_mode)

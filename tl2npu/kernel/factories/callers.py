@@ -63,11 +63,7 @@ class Caller:
 
 
 def callers_of(
-    file: FileKernels,
-    located: Located,
-    *,
-    shapes: bool = False,
-    given: Sequence[str] = (),
+    file: FileKernels, located: Located, *, shapes: bool = False, given: Sequence[str] = ()
 ) -> tuple[Caller, ...]:
     """Every readable call of the factory, with every configuration of the autotuner; the defaults if there is none.
 

@@ -14,9 +14,7 @@ from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.symbolic import Sym, var
 
 
-def may_meet(
-    bounds: Bounds, variables: Sequence[str], inner: Sequence[str], read: Operand, written: Operand
-) -> bool:
+def may_meet(bounds: Bounds, variables: Sequence[str], inner: Sequence[str], read: Operand, written: Operand) -> bool:
     """False if it is proved that an iteration reads what it writes itself, or what none writes.
 
     ``variables``: those that tell iterations apart; ``inner``: all that change in the loop, with ranges in ``bounds``.

@@ -42,10 +42,7 @@ def follow(index: Index, names: Names, edits: Edits) -> Iterator[tuple[cst.CSTNo
 def left(index: Index, names: Names) -> Iterator[tuple[cst.Attribute, str]]:
     """The methods that a function does not have, with what is said of them."""
     for method, _ in _methods(index, names):
-        yield (
-            method,
-            f"`{code(method)}`: on Ascend, `tilelang.jit` returns a function without `{method.attr.value}`",
-        )
+        yield (method, f"`{code(method)}`: on Ascend, `tilelang.jit` returns a function without `{method.attr.value}`")
 
 
 def _methods(index: Index, names: Names) -> Iterator[tuple[cst.Attribute, bool]]:

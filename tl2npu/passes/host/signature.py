@@ -39,10 +39,7 @@ def drop_parameters(job: Job, emptied: Sequence[Buffer], fused: int) -> None:
     With ``fused`` > 0 every negative ``out_idx`` becomes positive: the compiler appends its own workspaces behind the
     parameters (R-OUTIDX). Raises :class:`Blocked` if host code passes a dropped tensor from where it cannot be changed.
     """
-    outputs, workspaces = (
-        output_positions(job.file, job.located),
-        workspace_positions(job.file, job.located),
-    )
+    outputs, workspaces = (output_positions(job.file, job.located), workspace_positions(job.file, job.located))
     gone = [b for b in emptied if b.memory is Memory.GM and b.index not in outputs]
     positions = {b.index for b in gone}
     factory = job.located.factory

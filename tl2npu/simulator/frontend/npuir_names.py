@@ -117,13 +117,7 @@ def _turned(part: Region) -> Region:
 
 
 def _gemm(
-    A: Any,
-    B: Any,
-    C: Any,
-    size: Any = None,
-    initC: Any = False,
-    a_transpose: Any = False,
-    b_transpose: Any = False,
+    A: Any, B: Any, C: Any, size: Any = None, initC: Any = False, a_transpose: Any = False, b_transpose: Any = False
 ) -> Bound:
     """``T.gemm``; ``size`` is ``[m, k, n]``."""
     sizes = _sizes(size)
@@ -235,12 +229,7 @@ def _cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: Any = False) -> Bo
     rank = len(source.extents)
     if not -rank < dim < rank:
         raise TraceError(f"T.cumsum: dimension {dim} is out of bounds for a tile with {rank}", Builder.current().here())
-    return {
-        "src": source,
-        "dst": source if dst is None else region(dst),
-        "dim": dim % rank,
-        "reverse": bool(reverse),
-    }
+    return {"src": source, "dst": source if dst is None else region(dst), "dim": dim % rank, "reverse": bool(reverse)}
 
 
 def _transpose(src: Any, dst: Any, permutation: Any, size: Any = None) -> Bound:
@@ -325,12 +314,7 @@ def _move(src: Any, dst: Any, size: Any = None) -> Bound:
 
 
 def _fixpipe(
-    src: Any,
-    dst: Any,
-    size: Any = None,
-    enable_nz2nd: Any = False,
-    channel_split: Any = False,
-    pre_relu_mode: str = "",
+    src: Any, dst: Any, size: Any = None, enable_nz2nd: Any = False, channel_split: Any = False, pre_relu_mode: str = ""
 ) -> Bound:
     if pre_relu_mode not in ("", "relu", "leaky_relu", "prelu"):
         raise TraceError(f"T.store_fixpipe: no mode {pre_relu_mode!r}", Builder.current().here())
@@ -375,9 +359,7 @@ _SAME = {"fill": "vbrc", "clear": "vbrc", "atomic_addx4": "atomic_add"}
 OTHER_NAMES = {name: short for name, short in SHORT.items() if name != short}
 """The longer name -> the shorter one."""
 
-REFUSED = {
-    "vbitcast": "its result is an expression of the compiler that no other operator of the language takes",
-}
+REFUSED = {"vbitcast": "its result is an expression of the compiler that no other operator of the language takes"}
 """Operators without a meaning here, and why."""
 
 SYNC = "set_flag wait_flag pipe_barrier block_barrier subblock_barrier sync_block_set sync_block_wait".split()

@@ -15,15 +15,7 @@ from tl2npu.simulator.ir import expr
 
 
 def npu_swizzle(
-    cid: Any,
-    m: Any,
-    n: Any,
-    k: Any,
-    block_m: int,
-    block_n: int,
-    off: int = 1,
-    dir: int = 0,
-    in_loop: bool = False,
+    cid: Any, m: Any, n: Any, k: Any, block_m: int, block_n: int, off: int = 1, dir: int = 0, in_loop: bool = False
 ) -> Any:
     """The tile that block ``cid`` gets, counted row by row; an int32 expression.
 

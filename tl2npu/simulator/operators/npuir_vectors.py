@@ -335,13 +335,7 @@ def cumsum(A: Any, src: Any, dst: Any, dim: int = 0, reverse: Any = False) -> No
 
 @semantics("npuir.gemm", reads="A B C", writes="C")
 def gemm(
-    arithmetic: Any,
-    A: Any,
-    B: Any,
-    C: Any,
-    initC: Any = False,
-    a_transpose: bool = False,
-    b_transpose: bool = False,
+    arithmetic: Any, A: Any, B: Any, C: Any, initC: Any = False, a_transpose: bool = False, b_transpose: bool = False
 ) -> None:
     """``C (+)= A @ B``; ``initC`` forgets what was there, and may be known only when the kernel runs."""
     product(arithmetic, A, B, C, a_transpose, b_transpose, initC)

@@ -104,14 +104,7 @@ def sum_rows(A: Any, dst: Any, src: Any, sumParams: Any) -> None:
 
 @semantics("tile.gathermask_experiment", reads="src0 src1Pattern", writes="dst", raw=True)
 def gathermask(
-    A: Any,
-    dst: Any,
-    src0: Any,
-    src1Pattern: Any,
-    reduceMode: bool,
-    mask: Any,
-    GatherMaskParams: Any,
-    rsvdCnt: Any,
+    A: Any, dst: Any, src0: Any, src1Pattern: Any, reduceMode: bool, mask: Any, GatherMaskParams: Any, rsvdCnt: Any
 ) -> None:
     """The elements whose bit in the pattern is one, packed.
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Monomial, Sym, Var
 
-CALLS = {
-    "cdiv": "T.ceildiv",
-    "min": "T.min",
-    "max": "T.max",
-    "truncdiv": "T.truncdiv",
-    "truncmod": "T.truncmod",
-}
+CALLS = {"cdiv": "T.ceildiv", "min": "T.min", "max": "T.max", "truncdiv": "T.truncdiv", "truncmod": "T.truncmod"}
 """Functions of integers that may stand in an index, and how TileLang calls them."""
 
 

@@ -366,12 +366,7 @@ class _Binder:
         return number == 1 and all(arg.annotation is None for arg in args if arg.arg == name)
 
     def tensor(
-        self,
-        name: str,
-        value: Tensor,
-        node: ast.expr,
-        tensors: dict[str, specs.Tensor],
-        assumed: list[str],
+        self, name: str, value: Tensor, node: ast.expr, tensors: dict[str, specs.Tensor], assumed: list[str]
     ) -> Value:
         """A tensor argument: row-major, or refused."""
         self.no_object(node)

@@ -34,7 +34,7 @@ SAME_MORE = frozenset(
     {"abs", "abs_", "fill_", "zero_", "normal_", "uniform_", "softmax", "sigmoid", "exp", "cpu", "triu", "tril"}
 )
 TURNED = frozenset(
-    (
+    {
         "t_",
         "transpose_",
         "swapaxes_",
@@ -45,7 +45,7 @@ TURNED = frozenset(
         "resize_as_",
         "as_strided_",
         "set_",
-    )
+    }
 )
 """Methods that change the shape or the strides of the tensor itself."""
 

@@ -9,13 +9,7 @@ from tl2npu.source.triton_imports import triton_name
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import Function, Value
 
-_SIGNS: Mapping[type[ast.AST], str] = {
-    ast.Add: "sum",
-    ast.BitOr: "or",
-    ast.BitAnd: "and",
-    ast.Or: "or",
-    ast.And: "and",
-}
+_SIGNS: Mapping[type[ast.AST], str] = {ast.Add: "sum", ast.BitOr: "or", ast.BitAnd: "and", ast.Or: "or", ast.And: "and"}
 _CALLS = {"triton.language.maximum": "max", "triton.language.minimum": "min"}
 
 

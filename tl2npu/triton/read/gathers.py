@@ -76,9 +76,7 @@ def is_flat(state: State, pointer: Pointer) -> bool:
     return pointer.param in state.spec.flat and any(extent.constant != 1 for extent in pointer.shape)
 
 
-def axes(
-    state: State, pointer: Pointer, below: Below | None = None
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def axes(state: State, pointer: Pointer, below: Below | None = None) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The axes of a tile along which its rows are, and those in a row, in the order of memory.
 
     Rows are along the axis of loaded places, or of rows that may lie below. Raises ``Refused``.

@@ -130,12 +130,7 @@ def _slice(axis: Axis, buffer: Buffer) -> str:
 
 
 def _lines(
-    work: LoopOperands,
-    stmt: Store,
-    load: Operand,
-    picked: Rows,
-    conditions: list[cst.BaseExpression],
-    chosen: Choice,
+    work: LoopOperands, stmt: Store, load: Operand, picked: Rows, conditions: list[cst.BaseExpression], chosen: Choice
 ) -> list[str] | None:
     target = stmt.target.buffer
     row = work.ranges[0]

@@ -37,11 +37,7 @@ class ScatteredElements(LoopOperands):
         """Elements that are read under conditions (text of the element, texts of the conditions)."""
 
     def _scattered(
-        self,
-        operand: Operand,
-        item: Item,
-        conditions: Sequence[cst.BaseExpression] = (),
-        neutral: str | None = None,
+        self, operand: Operand, item: Item, conditions: Sequence[cst.BaseExpression] = (), neutral: str | None = None
     ) -> str:
         """The element of a tile that holds the element of the tensor, 0 where a condition does not hold.
 

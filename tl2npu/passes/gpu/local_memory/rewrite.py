@@ -144,12 +144,7 @@ class _Scalars:
         )
 
     def _statement(
-        self,
-        stmt: Stmt,
-        parallel: bool,
-        tiles: Mapping[str, Buffer],
-        variables: Mapping[str, Buffer],
-        lane: str,
+        self, stmt: Stmt, parallel: bool, tiles: Mapping[str, Buffer], variables: Mapping[str, Buffer], lane: str
     ) -> None:
         if isinstance(stmt, Alloc):
             self._allocation(stmt, tiles, variables)

@@ -65,10 +65,7 @@ def _apart(giving: tuple[Loop, ...], taking: tuple[Loop, ...]) -> tuple[Loop | N
     count = 0
     while count < min(len(giving), len(taking)) and giving[count] is taking[count]:
         count += 1
-    return (
-        giving[count] if count < len(giving) else None,
-        taking[count] if count < len(taking) else None,
-    )
+    return (giving[count] if count < len(giving) else None, taking[count] if count < len(taking) else None)
 
 
 def _collects(copy: Copy, loop: Loop) -> bool:
