@@ -6,20 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 ITEM_SIZE: Mapping[str, int] = MappingProxyType(
-    {
-        "float": 4,
-        "float32": 4,
-        "float16": 2,
-        "bfloat16": 2,
-        "int8": 1,
-        "uint8": 1,
-        "int16": 2,
-        "uint16": 2,
-        "int32": 4,
-        "uint32": 4,
-        "int64": 8,
-        "uint64": 8,
-    }
+    {"float": 4, "float32": 4, "float16": 2, "bfloat16": 2}
+    | {f"{sign}int{bits}": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 )
 """A dtype that is missing here has an unknown size: no finding depends on it."""
 

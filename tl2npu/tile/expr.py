@@ -7,6 +7,7 @@ Element types are those of TileLang: ``float32``, ``bfloat16``, ``int32``, ``boo
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -72,6 +73,29 @@ OPERATORS: Mapping[str, int] = {
     **dict.fromkeys(("select", "fma"), 3),
 }
 """Element-wise operators with the number of their operands; ``round``: halves to the even neighbour."""
+SIGNS: Mapping[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.BitAnd: "bitand",
+    ast.BitOr: "bitor",
+    ast.BitXor: "bitxor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Pow: "pow",
+    ast.USub: "neg",
+    ast.Invert: "bitnot",
+}
+"""Operators of Python that are some of these."""
 
 
 def axis(number: int) -> Sym:

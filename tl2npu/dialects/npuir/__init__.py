@@ -32,20 +32,8 @@ def _short_names() -> dict[str, str]:
 SHORT: Mapping[str, str] = MappingProxyType(_short_names())
 """The short name of an operator under any of its names: ``npuir_add`` and ``vadd`` -> ``vadd``."""
 
-
 OLDER_FUNCTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "exp": "vexp",
-        "log": "vln",
-        "sqrt": "vsqrt",
-        "rsqrt": "vrsqrt",
-        "sigmoid": "vsigmoid",
-        "abs": "vabs",
-        "sin": "vsin",
-        "cos": "vcos",
-        "tanh": "vtanh",
-        "erf": "verf",
-    }
+    {"log": "vln", **{name: f"v{name}" for name in "exp sqrt rsqrt sigmoid abs sin cos tanh erf".split()}}
 )
 """What are functions of numbers today were operators on buffers in the older spelling, ``T.exp(src, dst)``: their names
 today."""

@@ -9,26 +9,12 @@ import libcst as cst
 from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.passes.job import Job
 
 NumberType = Literal["float", "int", "unknown"]
 
-BITS = {
-    "float": 32,
-    "float32": 32,
-    "float16": 16,
-    "bfloat16": 16,
-    "half": 16,
-    "int": 32,
-    "int64": 64,
-    "uint64": 64,
-    "int32": 32,
-    "uint32": 32,
-    "int16": 16,
-    "uint16": 16,
-    "int8": 8,
-    "uint8": 8,
-}
+BITS = {name: 8 * size for name, size in ITEM_SIZE.items()} | {"half": 16, "int": 32}
 """Widths of the element types that have a literal name."""
 
 

@@ -13,15 +13,7 @@ from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.operators.registry import semantics
 from tl2npu.simulator.operators.tiles import span
 
-_MODES = {
-    "CAST_NONE": "none",
-    "CAST_RINT": "rint",
-    "CAST_FLOOR": "floor",
-    "CAST_CEIL": "ceil",
-    "CAST_ROUND": "round",
-    "CAST_TRUNC": "trunc",
-    "CAST_ODD": "odd",
-}
+_MODES = {f"CAST_{mode.upper()}": mode for mode in "none rint floor ceil round trunc odd".split()}
 DEQ_SCALE = "deq_scale"
 """The name of the register among a core's registers."""
 

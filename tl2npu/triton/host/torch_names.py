@@ -33,20 +33,7 @@ SAME = frozenset({"cuda", "npu", "to", "clone", "detach", "requires_grad_", "hal
 SAME_MORE = frozenset(
     {"abs", "abs_", "fill_", "zero_", "normal_", "uniform_", "softmax", "sigmoid", "exp", "cpu", "triu", "tril"}
 )
-TURNED = frozenset(
-    {
-        "t_",
-        "transpose_",
-        "swapaxes_",
-        "swapdims_",
-        "squeeze_",
-        "unsqueeze_",
-        "resize_",
-        "resize_as_",
-        "as_strided_",
-        "set_",
-    }
-)
+TURNED = frozenset("t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ resize_ resize_as_ as_strided_ set_".split())
 """Methods that change the shape or the strides of the tensor itself."""
 
 

@@ -21,14 +21,7 @@ _FOLDS: dict[str, Callable[[float, float], float]] = {
     "max": max,
     "min": min,
 }
-_COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "eq": operator.eq,
-    "ne": operator.ne,
-}
+_COMPARE: dict[str, Callable[[float, float], bool]] = {name: getattr(operator, name) for name in COMPARISONS}
 
 
 def is_float(dtype: str) -> bool:

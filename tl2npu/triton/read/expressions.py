@@ -11,7 +11,7 @@ from typing import Any
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.source.triton_imports import triton_name
-from tl2npu.tile.expr import COMPARISONS, Call, Index, Load, axis, axis_of, integers, loads
+from tl2npu.tile.expr import COMPARISONS, SIGNS, Call, Index, Load, axis, axis_of, integers, loads
 from tl2npu.triton.read import build
 from tl2npu.triton.read.choices import scalar, truncated
 from tl2npu.triton.read.gathers import place_of
@@ -33,46 +33,14 @@ from tl2npu.triton.read.values import (
 )
 from tl2npu.triton.read.views import names
 
-BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.BitAnd: "bitand",
-    ast.BitOr: "bitor",
-    ast.BitXor: "bitxor",
-    ast.LShift: "shl",
-    ast.RShift: "shr",
-    ast.Pow: "pow",
-}
-"""Operators of Python: node -> operator of the tile IR."""
-_COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-}
 _PLAIN: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
+    **{name: getattr(operator, name) for name in "add sub mul floordiv mod pow lt le gt ge".split()},
     "div": operator.truediv,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
     "bitand": operator.and_,
     "bitor": operator.or_,
     "bitxor": operator.xor,
     "shl": operator.lshift,
     "shr": operator.rshift,
-    "pow": operator.pow,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
 }
 _PYTHON = frozenset({"float", "int", "range", "min", "max", "abs", "bool", "isinstance"})
 
@@ -297,7 +265,7 @@ class Expressions:
 
     def on_BinOp(self, node: ast.BinOp) -> Value:
         left, right = self.eval(node.left), self.eval(node.right)
-        return self.binary(BINARY.get(type(node.op), ""), left, right, node)
+        return self.binary(SIGNS.get(type(node.op), ""), left, right, node)
 
     def binary(self, op: str, left: Value, right: Value, node: ast.AST) -> Value:
         """A binary operator, on pointers too."""
@@ -389,7 +357,7 @@ class Expressions:
             raise self.state.refuse("TL550", f"it is not known whether `{ast.unparse(node)}` holds")
         if not isinstance(left, Tile) and not isinstance(right, Tile):
             return self.plainly(op, left, right, node)
-        name = _COMPARE.get(type(op))
+        name = SIGNS.get(type(op))
         if name is None:
             raise self.state.refuse("TL530", f"the comparison `{ast.unparse(node)}`")
         if left is None or right is None:
@@ -405,7 +373,7 @@ class Expressions:
             case ast.NotEq():
                 return left != right
         if isinstance(left, (int, float)) and isinstance(right, (int, float)):
-            return bool(_PLAIN[_COMPARE[type(op)]](left, right))
+            return bool(_PLAIN[SIGNS[type(op)]](left, right))
         raise self.state.refuse("TL530", f"the comparison `{ast.unparse(node)}`")
 
     def on_Subscript(self, node: ast.Subscript) -> Value:

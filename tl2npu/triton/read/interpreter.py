@@ -8,14 +8,13 @@ from contextlib import contextmanager
 
 from tl2npu.kernel.symbolic import Div as Quotient
 from tl2npu.kernel.symbolic import Mod, Opaque, Sym, Var, const, var
-from tl2npu.tile.expr import Const, Index, integers, loads
+from tl2npu.tile.expr import SIGNS, Const, Index, integers, loads
 from tl2npu.tile.ir import For, If, Kernel, Let, Stmt
 from tl2npu.tile.spread import Spread
 from tl2npu.triton.read import build
 from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.choices import apart, decided
-from tl2npu.triton.read.expressions import BINARY
 from tl2npu.triton.read.moves import difference, marked, shifted
 from tl2npu.triton.read.names import COUNTED, Live, assigned, exposed, live_in, mentioned, placed, spine
 from tl2npu.triton.read.ranges import cdiv, largest
@@ -213,7 +212,7 @@ class Interpreter(Calls):
                     self.set(name, self.binary("add", old, self.product(values, stmt.value), stmt))
                 return
         value = self.eval(stmt.value)
-        self.set(name, self.binary(BINARY.get(type(stmt.op), ""), old, value, stmt))
+        self.set(name, self.binary(SIGNS.get(type(stmt.op), ""), old, value, stmt))
 
     # branches -----------------------------------------------------------------------------------------------------
 

@@ -22,15 +22,7 @@ BY_ELEMENT = frozenset({*_OF_TILES, *FILLS})
 
 REDUCTIONS = frozenset({"reduce_max", "reduce_min", "reduce_sum", "reduce"})
 ROUNDING: Mapping[str, str] = MappingProxyType(
-    {
-        "CAST_NONE": "rint",
-        "CAST_RINT": "rint",
-        "CAST_FLOOR": "floor",
-        "CAST_CEIL": "ceil",
-        "CAST_ROUND": "round",
-        "CAST_TRUNC": "trunc",
-        "CAST_ODD": "odd",
-    }
+    {"CAST_NONE": "rint", **{f"CAST_{mode.upper()}": mode for mode in "rint floor ceil round trunc odd".split()}}
 )
 
 IN_LOOPS = ("tile.axpy", "tile.mul_add_dst", "tile.leaky_relu")
