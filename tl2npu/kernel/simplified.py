@@ -29,13 +29,6 @@ _NEUTRAL: dict[type[cst.BaseBinaryOp], int] = {
     cst.Divide: 1,
     cst.FloorDivide: 1,
 }
-_AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
-    cst.AddAssign: cst.Add(),
-    cst.SubtractAssign: cst.Subtract(),
-    cst.MultiplyAssign: cst.Multiply(),
-    cst.DivideAssign: cst.Divide(),
-    cst.FloorDivideAssign: cst.FloorDivide(),
-}
 
 
 def loses_vector_form(statement: cst.CSTNode) -> bool:
@@ -76,9 +69,8 @@ def _sides(node: cst.BaseExpression) -> list[cst.BaseExpression]:
 def assigned(statement: cst.CSTNode) -> cst.BaseExpression | None:
     """What an assignment stores: ``x + y`` for ``x += y``; None for another statement."""
     if isinstance(statement, cst.AugAssign):
-        operator = _AUGMENTED.get(type(statement.operator))
-        target = statement.target
-        return None if operator is None else cst.BinaryOperation(target, operator, statement.value)
+        operator = getattr(cst, type(statement.operator).__name__.removesuffix("Assign"))  # Add of AddAssign
+        return cst.BinaryOperation(statement.target, operator(), statement.value) if operator in _NEUTRAL else None
     return statement.value if isinstance(statement, cst.Assign) else None
 
 

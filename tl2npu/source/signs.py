@@ -37,6 +37,6 @@ ARITHMETIC = frozenset(("+", "-", "*", "/", "//", "%"))
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 
-def sign_of(node: cst.BaseBinaryOp | cst.BaseCompOp | ast.operator | ast.cmpop) -> str:
-    """The text of an operator, ``?`` for matrix multiplication, ``in`` and ``is``."""
-    return _SIGNS.get(type(node).__name__, "?")
+def sign_of(node: cst.BaseBinaryOp | cst.BaseCompOp | cst.BaseAugOp | ast.operator | ast.cmpop) -> str:
+    """The text of an operator, of ``+=`` too; ``?`` for matrix multiplication, ``in`` and ``is``."""
+    return _SIGNS.get(type(node).__name__.removesuffix("Assign"), "?")

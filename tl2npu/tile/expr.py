@@ -7,7 +7,6 @@ Element types are those of TileLang: ``float32``, ``bfloat16``, ``int32``, ``boo
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -73,29 +72,30 @@ OPERATORS: Mapping[str, int] = {
     **dict.fromkeys(("select", "fma"), 3),
 }
 """Element-wise operators with the number of their operands; ``round``: halves to the even neighbour."""
-SIGNS: Mapping[type[ast.AST], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.BitAnd: "bitand",
-    ast.BitOr: "bitor",
-    ast.BitXor: "bitxor",
-    ast.LShift: "shl",
-    ast.RShift: "shr",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Pow: "pow",
-    ast.USub: "neg",
-    ast.Invert: "bitnot",
+BINARY: Mapping[str, tuple[str, int]] = {
+    "or": ("or", 1),
+    "and": ("and", 2),
+    "lt": ("<", 4),
+    "le": ("<=", 4),
+    "gt": (">", 4),
+    "ge": (">=", 4),
+    "eq": ("==", 4),
+    "ne": ("!=", 4),
+    "bitor": ("|", 5),
+    "bitxor": ("^", 6),
+    "bitand": ("&", 7),
+    "shl": ("<<", 8),
+    "shr": (">>", 8),
+    "add": ("+", 9),
+    "sub": ("-", 9),
+    "mul": ("*", 10),
+    "div": ("/", 10),
+    "floordiv": ("//", 10),
+    "mod": ("%", 10),
 }
-"""Operators of Python that are some of these."""
+"""Those that Python has a sign for: the sign, and how strongly it binds."""
+UNARY = {"neg": "-", "bitnot": "~"}
+OF_SIGN: Mapping[str, str] = {"**": "pow"} | {sign: name for name, (sign, _) in BINARY.items()}
 
 
 def axis(number: int) -> Sym:

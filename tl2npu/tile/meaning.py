@@ -8,14 +8,30 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 from tl2npu.dialects.catalogue import Operator, Role
 from tl2npu.dialects.functions import FUNCTIONS
-from tl2npu.tile.expr import OPERATORS, SIGNS, Call, Const, Expr, Load, loads, rebuilt
+from tl2npu.tile.expr import OPERATORS, Call, Const, Expr, Load, loads, rebuilt
 from tl2npu.tile.write.expressions import expression
+
+_SIGNS: Mapping[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.BitAnd: "bitand",
+    ast.BitOr: "bitor",
+    ast.BitXor: "bitxor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
+    ast.GtE: "ge",
+    ast.USub: "neg",
+    ast.Invert: "bitnot",
+}
+
 
 _NUMBERS = {"ln2": math.log(2.0), "ln10": math.log(10.0), "log2e": 1.0 / math.log(2.0), "log10e": 1.0 / math.log(10.0)}
 
@@ -113,9 +129,9 @@ def _read(node: ast.expr) -> Expr:
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
             return Const(-value, "")
         case ast.BinOp(left, sign, right) | ast.Compare(left, [sign], [right]):
-            return Call(SIGNS[type(sign)], (_read(left), _read(right)), "")
+            return Call(_SIGNS[type(sign)], (_read(left), _read(right)), "")
         case ast.UnaryOp(sign, operand):
-            return Call(SIGNS[type(sign)], (_read(operand),), "")
+            return Call(_SIGNS[type(sign)], (_read(operand),), "")
         case ast.Call(ast.Name("select"), [ast.Name(condition), *arms]):
             return Call("select", (Load(condition, (), "bool"), *map(_read, arms)), "")
         case ast.Call(ast.Name(name), args) if OPERATORS.get(name) == len(args):

@@ -220,10 +220,8 @@ class FrontEnd(Scopes):
 
     def _augmented(self, node: cst.AugAssign) -> None:
         old, value = self.value(node.target), self.value(node.value)
-        operator = _AUGMENTED.get(type(node.operator))
-        result = UNKNOWN
-        if operator is not None:
-            result = self._sum(node, operator(), old, value)
+        operator = getattr(cst, type(node.operator).__name__.removesuffix("Assign"))  # Add of AddAssign
+        result = self._sum(node, operator(), old, value)
         if type(node.target) is cst.Subscript:
             self._store(node.target)
         elif type(node.target) is cst.Name:
@@ -410,21 +408,6 @@ class FrontEnd(Scopes):
 
 _ORDER = (cst.Equal, cst.NotEqual, cst.LessThan, cst.LessThanEqual, cst.GreaterThan, cst.GreaterThanEqual)
 _BINDING = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.For, cst.With)
-_AUGMENTED: Mapping[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
-    cst.AddAssign: cst.Add,
-    cst.SubtractAssign: cst.Subtract,
-    cst.MultiplyAssign: cst.Multiply,
-    cst.DivideAssign: cst.Divide,
-    cst.FloorDivideAssign: cst.FloorDivide,
-    cst.ModuloAssign: cst.Modulo,
-    cst.PowerAssign: cst.Power,
-    cst.MatrixMultiplyAssign: cst.MatrixMultiply,
-    cst.BitAndAssign: cst.BitAnd,
-    cst.BitOrAssign: cst.BitOr,
-    cst.BitXorAssign: cst.BitXor,
-    cst.LeftShiftAssign: cst.LeftShift,
-    cst.RightShiftAssign: cst.RightShift,
-}
 
 
 def _is_plain(node: cst.CSTNode) -> bool:

@@ -5,31 +5,9 @@ from __future__ import annotations
 import math
 
 from tl2npu.kernel.symbolic import Div, Mod, Sym
-from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Load, Opaque
+from tl2npu.tile.expr import BINARY, COMPARISONS, LOGIC, UNARY, Call, Const, Expr, Index, Load, Opaque
 from tl2npu.tile.write.integers import integer
 
-_BINARY = {
-    "or": ("or", 1),
-    "and": ("and", 2),
-    "lt": ("<", 4),
-    "le": ("<=", 4),
-    "gt": (">", 4),
-    "ge": (">=", 4),
-    "eq": ("==", 4),
-    "ne": ("!=", 4),
-    "bitor": ("|", 5),
-    "bitxor": ("^", 6),
-    "bitand": ("&", 7),
-    "shl": ("<<", 8),
-    "shr": (">>", 8),
-    "add": ("+", 9),
-    "sub": ("-", 9),
-    "mul": ("*", 10),
-    "div": ("/", 10),
-    "floordiv": ("//", 10),
-    "mod": ("%", 10),
-}
-_SIGNS = {"neg": "-", "bitnot": "~"}
 _ATOM, _UNARY, _NOT = 20, 11, 3
 
 
@@ -75,13 +53,13 @@ def _level(value: Sym) -> int:
     if value.constant is not None:
         return _ATOM if value.constant >= 0 else _UNARY
     if isinstance(value.atom, (Div, Mod)):
-        return _BINARY["mod"][1]
-    return _BINARY["add"][1] if value.atom is None else _ATOM
+        return BINARY["mod"][1]
+    return BINARY["add"][1] if value.atom is None else _ATOM
 
 
 def _call(expr: Call, names: dict[str, str]) -> tuple[str, int]:
-    if expr.op in _BINARY:
-        sign, level = _BINARY[expr.op]
+    if expr.op in BINARY:
+        sign, level = BINARY[expr.op]
         if expr.op in ("and", "or"):
             # not T.And: that takes no bool of Python, which is what a comparison of sizes is
             return f" {sign} ".join(_condition(arg, names, level) for arg in expr.args), level
@@ -90,8 +68,8 @@ def _call(expr: Call, names: dict[str, str]) -> tuple[str, int]:
         first = _inside(left, level + chained)
         second = _inside(right, level + 1)
         return f"{first} {sign} {second}", level
-    if expr.op in _SIGNS:
-        return f"{_SIGNS[expr.op]}{_inside(_text(expr.args[0], names), _UNARY)}", _UNARY
+    if expr.op in UNARY:
+        return f"{UNARY[expr.op]}{_inside(_text(expr.args[0], names), _UNARY)}", _UNARY
     if expr.op == "not":
         return f"not {_condition(expr.args[0], names, _NOT)}", _NOT
     args = [_text(arg, names)[0] for arg in expr.args]

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
-from collections.abc import Callable
-from typing import Any
 
 from tl2npu.dialects.triton.operators import DTYPES
 from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.source.signs import COMPUTED, sign_of
 from tl2npu.source.triton_imports import triton_name
-from tl2npu.tile.expr import COMPARISONS, SIGNS, Call, Index, Load, axis, axis_of, integers, loads
+from tl2npu.tile.expr import COMPARISONS, OF_SIGN, Call, Index, Load, axis, axis_of, integers, loads
 from tl2npu.triton.read import build
 from tl2npu.triton.read.choices import scalar, truncated
 from tl2npu.triton.read.gathers import place_of
@@ -33,15 +31,7 @@ from tl2npu.triton.read.values import (
 )
 from tl2npu.triton.read.views import names
 
-_PLAIN: dict[str, Callable[[Any, Any], Any]] = {
-    **{name: getattr(operator, name) for name in "add sub mul floordiv mod pow lt le gt ge".split()},
-    "div": operator.truediv,
-    "bitand": operator.and_,
-    "bitor": operator.or_,
-    "bitxor": operator.xor,
-    "shl": operator.lshift,
-    "shr": operator.rshift,
-}
+_PLAIN = {name: COMPUTED[sign] for sign, name in OF_SIGN.items() if sign in COMPUTED}
 _PYTHON = frozenset({"float", "int", "range", "min", "max", "abs", "bool", "isinstance"})
 
 
@@ -265,7 +255,7 @@ class Expressions:
 
     def on_BinOp(self, node: ast.BinOp) -> Value:
         left, right = self.eval(node.left), self.eval(node.right)
-        return self.binary(SIGNS.get(type(node.op), ""), left, right, node)
+        return self.binary(OF_SIGN.get(sign_of(node.op), ""), left, right, node)
 
     def binary(self, op: str, left: Value, right: Value, node: ast.AST) -> Value:
         """A binary operator, on pointers too."""
@@ -357,7 +347,7 @@ class Expressions:
             raise self.state.refuse("TL550", f"it is not known whether `{ast.unparse(node)}` holds")
         if not isinstance(left, Tile) and not isinstance(right, Tile):
             return self.plainly(op, left, right, node)
-        name = SIGNS.get(type(op))
+        name = OF_SIGN.get(sign_of(op))
         if name is None:
             raise self.state.refuse("TL530", f"the comparison `{ast.unparse(node)}`")
         if left is None or right is None:
@@ -373,7 +363,7 @@ class Expressions:
             case ast.NotEq():
                 return left != right
         if isinstance(left, (int, float)) and isinstance(right, (int, float)):
-            return bool(_PLAIN[SIGNS[type(op)]](left, right))
+            return bool(COMPUTED[sign_of(op)](left, right))
         raise self.state.refuse("TL530", f"the comparison `{ast.unparse(node)}`")
 
     def on_Subscript(self, node: ast.Subscript) -> Value:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from tl2npu.kernel.symbolic import Div as Quotient
 from tl2npu.kernel.symbolic import Mod, Opaque, Sym, Var, const, var
-from tl2npu.tile.expr import SIGNS, Const, Index, integers, loads
+from tl2npu.source.signs import sign_of
+from tl2npu.tile.expr import OF_SIGN, Const, Index, integers, loads
 from tl2npu.tile.ir import For, If, Kernel, Let, Stmt
 from tl2npu.tile.spread import Spread
 from tl2npu.triton.read import build
@@ -212,7 +213,7 @@ class Interpreter(Calls):
                     self.set(name, self.binary("add", old, self.product(values, stmt.value), stmt))
                 return
         value = self.eval(stmt.value)
-        self.set(name, self.binary(SIGNS.get(type(stmt.op), ""), old, value, stmt))
+        self.set(name, self.binary(OF_SIGN.get(sign_of(stmt.op), ""), old, value, stmt))
 
     # branches -----------------------------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ class _Body:
         value = self.reading.value(stmt.value.node, env)
         sign = ""
         if stmt.augmented and isinstance(stmt.node, cst.AugAssign):
-            sign = _augmented(stmt.node.operator)
+            sign = sign_of(stmt.node.operator).replace("**", "?")  # no instruction, as for `@`
             value = _combined(sign, target, value)
         value = as_numbers(value, target.dtype)
         if condition is not None:
@@ -218,23 +218,6 @@ def _both(first: Expr | None, second: Expr) -> Expr:
 def _combined(sign: str, target: Expr, value: Expr) -> Expr:
     dtype = promoted(target.dtype, value.dtype)
     return Expr("binary", sign, (target, value), dtype, axes=joined(target, value))
-
-
-_AUGMENTED: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
-    cst.AddAssign: cst.Add(),
-    cst.SubtractAssign: cst.Subtract(),
-    cst.MultiplyAssign: cst.Multiply(),
-    cst.DivideAssign: cst.Divide(),
-    cst.FloorDivideAssign: cst.FloorDivide(),
-    cst.ModuloAssign: cst.Modulo(),
-    cst.BitAndAssign: cst.BitAnd(),
-    cst.BitOrAssign: cst.BitOr(),
-}
-
-
-def _augmented(operator: cst.BaseAugOp) -> str:
-    found = _AUGMENTED.get(type(operator))
-    return sign_of(found) if found is not None else "?"
 
 
 def _uses(body: Sequence[Stmt], name: str) -> int:
