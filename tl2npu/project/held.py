@@ -3,55 +3,32 @@
 from __future__ import annotations
 
 import tempfile
-from typing import IO
 
 IN_MEMORY = 32 * 1024 * 1024
-"""Bytes; what is more lies in an unnamed temporary file."""
+"""Bytes; where there are more, all lie in an unnamed temporary file."""
 
 
 class Held:
-    """Numbered pieces of bytes, each taken out once."""
+    """Numbered pieces of bytes, each taken out once. ``OSError`` where there is no room on the disk."""
 
     def __init__(self, in_memory: int = IN_MEMORY) -> None:
-        self._room = in_memory
-        self._near: dict[int, bytes] = {}
-        self._far: dict[int, tuple[int, int]] = {}
-        self._file: IO[bytes] | None = None
+        self._file = tempfile.SpooledTemporaryFile(in_memory, prefix="tl2npu-")  # noqa: SIM115 - closed by close()
+        self._places: dict[int, tuple[int, int]] = {}
 
     def put(self, number: int, data: bytes) -> None:
         """Keep a piece."""
-        if len(data) > self._room and self._written(number, data):
-            return
-        self._room -= len(data)
-        self._near[number] = data
+        self._file.seek(0, 2)
+        self._places[number] = self._file.tell(), len(data)
+        self._file.write(data)
 
     def take(self, number: int) -> bytes | None:
         """A piece, None if it is not there (yet)."""
-        if number in self._near:
-            data = self._near.pop(number)
-            self._room += len(data)
-            return data
-        if number not in self._far or self._file is None:
+        if number not in self._places:
             return None
-        start, length = self._far.pop(number)
+        start, length = self._places.pop(number)
         self._file.seek(start)
         return self._file.read(length)
 
     def close(self) -> None:
         """Give everything up."""
-        self._near.clear()
-        if self._file is not None:
-            self._file.close()
-
-    def _written(self, number: int, data: bytes) -> bool:
-        """False if there is no room for it on the disk: then it stays in memory after all."""
-        try:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="tl2npu-")  # noqa: SIM115 - closed by close()
-            start = self._file.seek(0, 2)
-            self._file.write(data)
-            self._file.flush()
-        except OSError:
-            return False
-        self._far[number] = start, len(data)
-        return True
+        self._file.close()
