@@ -78,3 +78,19 @@ def test_one_comparison(condition: str, bound: str, mode: str) -> None:
 def test_what_is_not_one_bound_stays(condition: str) -> None:
     """Two directions; no column; a number that is not an integer."""
     assert "column_bound" not in migrated(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "row"),
+    [
+        ("i >= 3", "T.tile.fill(index_tile[i, :], T.float32(i))"),
+        ("bx * 32 + i // 4 > 3", "T.tile.fill(index_tile[i, :], T.float32(i // 4))"),
+        ("j < 40", "T.tile.sub(index_tile[i, :], column_index, 0.0)"),
+        ("i + j < 60", "T.tile.sub(index_tile[i, :], column_index, T.float32(-i))"),
+        ("bx * 32 + i >= k * 16 + j", "T.tile.sub(index_tile[i, :], column_index, T.float32(i))"),
+    ],
+)
+def test_one_instruction_makes_a_row(condition: str, row: str) -> None:
+    new = migrated(condition)
+    assert row in new
+    assert "T.Parallel" not in new.split("T.tile.select")[0]

@@ -77,11 +77,13 @@ def moved_rows(name: str, variable: str, rows: str, index: str, sign: str) -> st
 def rows_of(
     name: str, variable: str, rows: str, vector: str, number: str, operator: str = "sub", before: str = ""
 ) -> str:
-    """A tile whose rows are a vector and a number of each: one instruction a row, which reads no element of a tile.
+    """A tile whose rows are a vector and a number of each, or the number alone: one instruction a row, which reads no
+    element of a tile.
 
     Without the fill, memory planning would take the tile for dead between the loop and its readers (TL721).
     """
-    line = f"T.tile.{operator}({name}[{variable}, :], {vector}, {number})"
+    row = f"{name}[{variable}, :]"
+    line = f"T.tile.{operator}({row}, {vector}, {number})" if vector else f"T.tile.fill({row}, {number})"
     line = f"{before}\n    {line}" if before else line
     return f"T.tile.fill({name}, 0.0)\nfor {variable} in T.serial({rows}):\n    {line}"
 

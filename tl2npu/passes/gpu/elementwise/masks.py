@@ -353,59 +353,46 @@ class _Select:
         if (columns or rows)[0][0] < 0:
             columns, rows, fixed = ([(-side, term) for side, term in part] for part in (columns, rows, fixed))
             sign = FLIPPED[sign]
-        if any(len(part) > 1 or any(term.kind != "index" for _, term in part) for part in (columns, rows)):
-            return self.of_functions(sign, columns, rows, fixed)
-        kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
-        extents = self.lowering.nest.extents
-        if len(extents) == 1:
-            return _Leaf(indices.vector(self.lowering.temporaries, extents[0], "float32"), sign, _bound(fixed), True)
-        tight = self.lowering.temporaries.tight
-        if not tight:
-            made = indices.tile(self.lowering.temporaries, (extents[0], extents[1]), kind)
-            return _Leaf(made, sign, _bound(fixed), True)
-        if self.is_free and self.place.dtype == "float32":
-            where = self.place  # the vector is spread in the destination, which is written anyway
-        else:
-            name = self.lowering.temporaries.tile(extents, "float32", "index_tile", bare=True)
-            where, self.spare = self.lowering.tile_place(name, "float32"), name
-        target = show(where.load)
-        if kind in ("+", "-") and where.load.load is None:  # one instruction a row
-            column = indices.index_vector(self.lowering, columns[0][1], "float32").name
-            variable = self.lowering.nest.names[0]
-            self.lowering.line(indices.moved_rows(where.name, variable, extents[0], column, kind))
-            return _Leaf(where.name, sign, _bound(fixed), True)
-        # An assignment would make the compiler keep the vector in a tile of its own, with a workspace.
-        self.lowering.line(f"T.tile.fill({where.name}, 0.0)")
-        vector = indices.index_vector(self.lowering, (columns or rows)[0][1], "float32")
-        self.lowering.loop_statement(f"{target} = {target} + {show(vector)}", "rows")
-        if kind in ("+", "-"):
-            row = indices.index_vector(self.lowering, rows[0][1], "float32")
-            self.lowering.loop_statement(f"{target} = {target} {kind} {show(row)}", "rows")
-        return _Leaf(where.name, sign, _bound(fixed), True)
-
-    def of_functions(self, sign: str, columns: _Terms, rows: _Terms, fixed: _Terms) -> _Leaf:
-        """``i // block >= j // block``: the values along the columns are a vector, that of a row is a number."""
-        nest = self.lowering.nest
-        if nest.rows is None or not columns or not all(bounded.is_whole_number(term) for _, term in (*columns, *rows)):
+        nest, temporaries = self.lowering.nest, self.lowering.temporaries
+        plain = all(len(part) < 2 and all(term.kind == "index" for _, term in part) for part in (columns, rows))
+        if nest.rows is not None and (temporaries.tight or not plain):
+            return self.of_rows(sign, columns, rows, fixed)
+        if not plain:
             raise _NoTile
-        plain = len(columns) == 1 and columns[0][1].kind == "index"
-        along = indices.total(columns)
-        vector = (
-            indices.index_vector(self.lowering, along, "float32").name
-            if plain
-            else indices.values(self.lowering, along)
-        )
+        extents = nest.extents
+        if nest.rows is None:
+            made = indices.vector(temporaries, extents[0], "float32")
+        else:
+            kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
+            made = indices.tile(temporaries, (extents[0], extents[1]), kind)
+        return _Leaf(made, sign, _bound(fixed), True)
+
+    def of_rows(self, sign: str, columns: _Terms, rows: _Terms, fixed: _Terms) -> _Leaf:
+        """``i // block >= j // block``: the values along the columns are a vector, that of a row is a number."""
+        if not all(bounded.is_whole_number(term) for _, term in (*columns, *rows)):
+            raise _NoTile
+        nest, vector, before = self.lowering.nest, "", ""
+        if columns:
+            along = indices.total(columns)
+            plain = along.kind == "index"
+            vector = (
+                indices.index_vector(self.lowering, along, "float32").name
+                if plain
+                else indices.values(self.lowering, along)
+            )
         if self.is_free and self.place.dtype == "float32":
-            name = self.place.name
+            name = self.place.name  # it is written anyway
         else:
             name = self.spare = self.lowering.temporaries.tile(nest.extents, "float32", "index_tile", bare=True)
-        value = indices.total([(-side, term) for side, term in rows]) if rows else number("0")
-        text, before = show(value), ""
-        if value.is_number and value.axes:  # made of several conditions
-            bound = self.lowering.temporaries.fresh("column_bound")
-            text, before = bound, f"{bound} = {text}"
-        text = f"T.float32({text})" if rows else "0.0"
-        self.lowering.line(indices.rows_of(name, nest.names[0], nest.extents[0], vector, text, before=before))
+        number = "0.0"
+        if rows:
+            value = indices.total([(-side, term) for side, term in rows] if columns else rows)
+            number = show(value)
+            if value.is_number:  # made of several conditions
+                bound = self.lowering.temporaries.fresh("column_bound")
+                number, before = bound, f"{bound} = {number}"
+            number = f"T.float32({number})"
+        self.lowering.line(indices.rows_of(name, nest.names[0], nest.extents[0], vector, number, before=before))
         return _Leaf(name, sign, _bound(fixed), True)
 
 
