@@ -37,6 +37,12 @@ def _migrate(
     together: bool,
     alone: Mapping[int, str],
 ) -> FileResult:
+    if options.target == "tle-dsa":
+        if not is_triton(text.encode()):
+            return FileResult(path, text, text)
+        from tl2npu.triton.dsa.result import migrate_to_dsa
+
+        return migrate_to_dsa(text, path, options, leave)
     if may_launch(text.encode()):
         from tl2npu.triton.result import launches_others, migrate_triton
 

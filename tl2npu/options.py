@@ -9,7 +9,7 @@ from typing import Literal
 from tl2npu.devices import DEFAULT_DEVICE
 from tl2npu.dialects.compiler import DEFAULT_COMPILER
 
-Target = Literal["ascendc", "npuir"]
+Target = Literal["ascendc", "npuir", "tle-dsa"]
 Threads = Literal["auto", "1", "2"]
 Fp8 = Literal["refuse", "float16"]
 PassConfigPolicy = Literal["needed", "four", "keep"]
@@ -52,8 +52,8 @@ class Backend:
 class Options:
     """The settings of a run.
 
-    ``target``: the language that is written: Ascend C's Developer mode, or that of AscendNPU IR.
-    ``grid2d``: a grid of two axes keeps them, where the target knows such grids.
+    ``target``: the language that is written: Ascend C's Developer mode, that of AscendNPU IR, or Triton with
+    ``tle.dsa``. ``grid2d``: a grid of two axes keeps them, where the target knows such grids.
     ``threads``: ``1`` asks for one vector core where two would do as well, ``2`` never offers one.
     ``pass_config_policy``: write the keys that are ``needed``, the usual ``four``, or ``keep`` what stands there.
     ``rows_per_block``: rows that a block computes where a Triton kernel computes one, if they are computed apart.

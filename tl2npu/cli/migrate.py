@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["ascendc", "npuir"]),
-    help="The language to write: Developer mode of Ascend C, or of AscendNPU IR.  [default: ascendc]",
+    type=click.Choice(["ascendc", "npuir", "tle-dsa"]),
+    help="The language to write: Ascend C's Developer mode, AscendNPU IR's, or tle.dsa in Triton.  [default: ascendc]",
 )
 @click.option("--grid2d", is_flag=True, default=None, help="With --to npuir: keep the axes of two-axis grids.")
 @click.option("--threads", type=click.Choice(["auto", "1", "2"]), help="Vector cores per tile.  [default: auto]")

@@ -43,7 +43,10 @@ from tl2npu.cli.output import say, wants_color, width_of
     "--fp8", type=click.Choice(["refuse", "float16"]), help="For the migration; float16 also stands for fp8 in NEW."
 )
 @click.option(
-    "--to", "target", type=click.Choice(["ascendc", "npuir"]), help="For the migration: the language to write."
+    "--to",
+    "target",
+    type=click.Choice(["ascendc", "npuir", "tle-dsa"]),
+    help="For the migration: the language to write.",
 )
 @click.option(
     "--arithmetic",

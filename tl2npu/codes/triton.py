@@ -74,4 +74,6 @@ TL591 tle-mismatched-memory error: allocate memory of the type and shape of what
     `.to`
 TL592 tle-foreign-memory error: use `tle.gpu.smem` or the memories of `tle.dsa.ascend`
 TL593 dropped-tle-hint warning: check the pipeline on the NPU: stages are those of `num_stages`
+TL594 tle-gpu-memory info: write the same with the buffers of `tle.dsa`
+TL595 tle-without-dsa error: write whole buffers or slices, and read a buffer again after it is written
 """
