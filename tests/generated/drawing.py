@@ -170,7 +170,11 @@ class Draws:
 
     def position(self, here: Element, scope: Scope) -> p.Expr:
         """A number of a row or column, in the tile or in the tensor."""
-        role, var = self.rng.choice(sorted(here.vars.items()))
+        return self.position_of(self.rng.choice(sorted(here.vars)), here, scope)
+
+    def position_of(self, role: str, here: Element, scope: Scope) -> p.Expr:
+        """The number of a row or of a column, as it is or rounded to a block, or within a block."""
+        var = here.vars[role]
         place = add(scope.origins[role], p.Name(var)) if role in scope.origins and self.chance(0.5) else p.Name(var)
         shape = self.rng.randrange(5)
         if shape == 0:
@@ -275,13 +279,7 @@ class Draws:
         if here.vars and self.chance(0.45):
             if len(here.vars) > 1 and self.chance(0.4):
                 a, b = self.rng.sample(sorted(here.vars), 2)
-                sides = [
-                    add(scope.origins.get(r, p.Const(0)), p.Name(here.vars[r]))
-                    if self.chance(0.5)
-                    else p.Name(here.vars[r])
-                    for r in (a, b)
-                ]
-                return p.Bin(op, *sides)
+                return p.Bin(op, *(self.position_of(role, here, scope) for role in (a, b)))
             bound = p.Const(self.rng.choice((0, 1, 2, 3, 7, 12)))
             return p.Bin(op, self.position(here, scope), bound)
         side = self.floating if self.chance(0.7) else self.integer
