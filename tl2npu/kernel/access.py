@@ -15,6 +15,7 @@ from tl2npu.kernel.model import (
     Branch,
     Buffer,
     Copy,
+    Kernel,
     Let,
     Loop,
     Memory,
@@ -163,3 +164,8 @@ def side_of(stmt: Stmt) -> Side:
     if not inner:
         return Side.NONE if children(stmt) else Side.BOTH if isinstance(stmt, Let) else Side.NONE
     return inner.pop() if len(inner) == 1 else Side.BOTH
+
+
+def hands_over(kernel: Kernel) -> bool:
+    """Some copy goes from one core to the other."""
+    return any(isinstance(stmt, Copy) and side_of(stmt) is Side.BOTH for stmt in kernel.walk())

@@ -32,6 +32,11 @@ def code(node: cst.CSTNode) -> str:
     return node.value if type(node) is cst.Name and not node.lpar else _code(node)
 
 
+def one_line(node: cst.CSTNode) -> str:
+    """The text of a node without its line breaks."""
+    return " ".join(code(node).split())
+
+
 @remembered
 def _code(node: cst.CSTNode) -> str:
     plain = _plain_text(node)  # most texts that are asked for are `T.float16`, `64`, `"float"`

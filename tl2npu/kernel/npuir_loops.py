@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.dialects.functions import NPUIR_VECTOR
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import one_line
 from tl2npu.kernel.model import Let, Loop, Operand, Range, Store
 from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.symbolic import Sym
@@ -60,10 +60,10 @@ def _store(names: Names, stmt: Store, ranges: Sequence[Range]) -> str:
     variables = [item.var for item in ranges]
     for dim in stmt.target.dims or ():
         if dim.loads or (_used(dim.lo, variables) and dim.lo not in variables):
-            return f"`{_one_line(stmt.target.node)}` is not written at the loop's own indices"
+            return f"`{one_line(stmt.target.node)}` is not written at the loop's own indices"
     for load in stmt.value.loads:
         if not in_steps_of_one(load, ranges):
-            return f"`{_one_line(load.node)}` is not read with stride 1"
+            return f"`{one_line(load.node)}` is not read with stride 1"
     return _expression(names, stmt.value.node)
 
 
@@ -99,10 +99,5 @@ def _expression(names: Names, node: cst.CSTNode) -> str:
             return f"T.{short} has no vector operation here"
     arithmetic = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OPERATORS)
     if isinstance(node, (cst.BinaryOperation, cst.BooleanOperation)) and not arithmetic:
-        return f"`{_one_line(node)}` has no vector operation here"
+        return f"`{one_line(node)}` has no vector operation here"
     return next((why for child in children(node) if (why := _expression(names, child))), "")
-
-
-def _one_line(node: cst.CSTNode) -> str:
-    """The text of a node without its line breaks."""
-    return " ".join(code(node).split())

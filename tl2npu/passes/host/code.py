@@ -9,7 +9,7 @@ from functools import cached_property
 import libcst as cst
 
 from tl2npu.dialects.pass_configs import canonical_key
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import code, one_line
 from tl2npu.kernel.factories.factory import is_prim_func
 from tl2npu.passes.host import fp8
 from tl2npu.passes.host import methods as host_methods
@@ -181,7 +181,7 @@ def _types(host: Host, tree: Tree, edits: Edits) -> None:
     dtypes = TypeNames(tree.names, tree.index, tree.nodes)
     dtypes.learn(host.type_variables)
     for node, new in rewrite(edits, dtypes, tree.nodes, refuse=False):
-        host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
+        host.changes.append((node, f"`{one_line(node)}` -> `{one_line(new)}`"))
 
 
 def _devices(host: Host, tree: Tree, edits: Edits) -> None:
@@ -191,7 +191,7 @@ def _devices(host: Host, tree: Tree, edits: Edits) -> None:
     def replace(node: cst.CSTNode, new: cst.CSTNode) -> None:
         edits.replace(node, new)
         done.add(id(node))
-        host.changes.append((node, f"`{_short(node)}` -> `{_short(new)}`"))
+        host.changes.append((node, f"`{one_line(node)}` -> `{one_line(new)}`"))
 
     for node in tree.nodes:
         if type(node) not in _HOST_KINDS:
@@ -209,10 +209,10 @@ def _devices(host: Host, tree: Tree, edits: Edits) -> None:
                 edits.remove(arg)
                 tuner = arg.keyword is not None and arg.keyword.value in _TUNER_ARGUMENTS
                 why = "is not an option of the tuner on Ascend" if tuner else "selects a GPU timer"
-                host.changes.append((arg, f"`{_short(arg).strip(' ,') if tuner else _short(arg.value)}` {why}"))
+                host.changes.append((arg, f"`{one_line(arg).strip(' ,') if tuner else one_line(arg.value)}` {why}"))
         elif type(node) is cst.Decorator and _is_gpu_mark(names, node):
             edits.remove(node)
-            host.changes.append((node, f"`{_short(node.decorator)}` asks for a GPU"))
+            host.changes.append((node, f"`{one_line(node.decorator)}` asks for a GPU"))
 
 
 def _attribute(
@@ -262,7 +262,7 @@ def _cores(host: Host, tree: Tree, edits: Edits) -> None:
                 if torch is None:
                     add_import(tree.index, edits, "import torch")
                 edits.replace(node, cst.parse_expression(_CORES.replace("torch", torch or "torch")))
-                host.changes.append((node, f"`{_short(node)}` -> number of cube cores"))
+                host.changes.append((node, f"`{one_line(node)}` -> number of cube cores"))
         elif type(node) is cst.Attribute and node.attr.value == "multi_processor_count":
             edits.replace(node.attr, cst.Name("cube_core_num"))
             host.changes.append((node, "`multi_processor_count` -> number of cube cores"))
@@ -290,8 +290,4 @@ def _note_rest(host: Host, tree: Tree) -> None:
             seen.add(id(inner))
             inner = inner.value
         seen.add(id(inner))
-        host.left.append((node, f"`{_short(node)}` is for a GPU and has no known NPU counterpart"))
-
-
-def _short(node: cst.CSTNode) -> str:
-    return " ".join(code(node).split())
+        host.left.append((node, f"`{one_line(node)}` is for a GPU and has no known NPU counterpart"))

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.kernel.access import side_of
+from tl2npu.kernel.access import hands_over
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.compilations import Compilation
 from tl2npu.kernel.factories.positions import compilations, indices, parameter_count
 from tl2npu.kernel.factories.tunings import AUTOTUNE
-from tl2npu.kernel.model import Copy, Kernel, Side
 from tl2npu.passes.host.jit_configs import drop_gpu_keys
 from tl2npu.passes.host.signature import refuse_shared_arguments
 from tl2npu.passes.job import Job
@@ -34,7 +33,7 @@ def retarget(job: Job) -> None:
         drop_gpu_keys(job, place)
     _drop_configurations(job)
     _unpack(job)
-    if _hands_over(job.kernel):
+    if hands_over(job.kernel):
         _count_from_the_front(job)
 
 
@@ -104,11 +103,6 @@ def _holder(job: Job, value: cst.BaseExpression) -> cst.CSTNode:
     holder = job.file.index.parent(value)
     assert isinstance(holder, (cst.Arg, cst.DictElement))
     return holder
-
-
-def _hands_over(kernel: Kernel) -> bool:
-    """Some copy goes from one core to the other."""
-    return any(isinstance(stmt, Copy) and side_of(stmt) is Side.BOTH for stmt in kernel.walk())
 
 
 def _count_from_the_front(job: Job) -> None:

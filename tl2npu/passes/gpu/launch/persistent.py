@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from tl2npu.devices import DEVICES, MOST_BLOCKS
-from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.access import accesses, hands_over, side_of
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.assertions import largest
@@ -38,7 +38,7 @@ def loop_over_tasks(job: Job) -> None:
     """Wrap the body of such a kernel, allocations excepted, in ``for task in T.serial(...)``."""
     launch = job.kernel.launched
     cores = DEVICES[job.options.device].cube_cores or _USUAL_CORES
-    if grid_at_run_time(job) and _hands_over(job):
+    if grid_at_run_time(job) and hands_over(job.kernel):
         _write(job, launch, str(cores))
         text = f"the number of blocks is known at run time only: wrote a persistent loop for {cores} cores"
         job.change("TL128", launch.node, text)
@@ -165,10 +165,6 @@ def grid_at_run_time(job: Job) -> bool:
     """The number of blocks depends on a symbolic size, a scalar parameter or a value that is loaded."""
     launch = job.kernel.launch
     return launch is not None and any(job.late.is_late(size) for size in launch.grid)
-
-
-def _hands_over(job: Job) -> bool:
-    return any(isinstance(stmt, Copy) and side_of(stmt) is Side.BOTH for stmt in job.kernel.walk())
 
 
 # What a loop over tasks need not do again for each of them: loads and values that are the same in every block.

@@ -13,7 +13,7 @@ from functools import partial
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import code, one_line
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.types.names import LANGUAGE, STRINGS, TF32, TypeNames
@@ -49,16 +49,12 @@ def _rewrite_once(job: Job) -> bool:
         tensor = isinstance(node, cst.Subscript)
         narrow = isinstance(node, cst.BaseExpression) and dtypes.name_of(node) == TF32
         rule = "TL616" if narrow else "TL111" if tensor else "TL110"
-        job.change(rule, node, f"`{_short(node)}` -> `{_short(new)}`")
+        job.change(rule, node, f"`{one_line(node)}` -> `{one_line(new)}`")
         if narrow:
             text = f"computed in float32 instead of `{code(node)}`: the result is more exact than on a GPU"
             job.note("TL616", node, text, done=True)
     job.apply(edits)
     return bool(edits)
-
-
-def _short(node: cst.CSTNode) -> str:
-    return " ".join(code(node).split())
 
 
 def _refuse_pointers(job: Job) -> None:
