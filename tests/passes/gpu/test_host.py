@@ -147,12 +147,17 @@ def test_pass_configs_of_a_gpu_are_said() -> None:
     assert text == "`K.TL_DISABLE_WGMMA` is for a GPU and has no known NPU counterpart"
 
 
-def test_what_has_no_counterpart_is_said() -> None:
-    module = cst.parse_module("import torch\n\ntorch.cuda.nvtx.range_push('x')\nprint(torch.cuda.is_available())\n")
+@pytest.mark.parametrize(
+    ("head", "left"),
+    [
+        ("import torch\n\ntorch.cuda.nvtx.range_push('x')\n", "torch.cuda.nvtx.range_push"),
+        ("from tilelang.contrib import nvcc\n\nassert nvcc.get_version()\n", "nvcc.get_version"),
+    ],
+)
+def test_what_has_no_counterpart_is_said(head: str, left: str) -> None:
+    module = cst.parse_module(f"import torch\n{head}print(torch.cuda.is_available())\n")
     done = retarget(Index.of(module), module)
-    assert [text for _, text in done.left] == [
-        "`torch.cuda.nvtx.range_push` is for a GPU and has no known NPU counterpart"
-    ]
+    assert [text for _, text in done.left] == [f"`{left}` is for a GPU and has no known NPU counterpart"]
 
 
 HOST = "\n\nimport torch\n\nx = torch.ones(64, 64).cuda()\nprint(factory()(x))\n"

@@ -28,6 +28,7 @@ _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device
 _ABOUT_GPUS = (
     *("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA"),
     *("tilelang.jit.JITImpl", "tilelang.par_compile", "tilelang.tools.cuda."),
+    *("tilelang.contrib.nvcc.", "tilelang.contrib.hipcc.", "tilelang.contrib.rocm."),
 )
 _TUNER_ARGUMENTS = frozenset({"use_pipeline", "enable_grouped_compile", "group_compile_size", "benchmark_devices"})
 _TUNER_ARGUMENTS |= {"benchmark_multi_gpu", "early_stop", "early_stop_factor"}
