@@ -349,3 +349,23 @@ def test_tiles_of_64_bits() -> None:
             jit=f"out_idx=[1], target='{target}'",
         )
         assert [f.code for f in findings(text) if f.code == "TL710"] == codes
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("T.tile.sub(b, a, -0.25)", True),
+        ("T.tile.sub(b, a, low)", True),
+        ("T.tile.sub(b, a, high)", False),
+        ("T.tile.add(b, a, -0.25)", False),
+        ("for i, j in T.Parallel(32, 64):\n    b[i, j] = a[i, j] - low", True),
+        ("for i, j in T.Parallel(32, 64):\n    b[i, j] = a[i, j] * a[i, j] - (-0.25)", True),
+        ("for i, j in T.Parallel(32, 64):\n    b[i, j] = a[i, j] - high", False),
+        ("s = A[0, 0]\nT.tile.sub(b, a, -s)", False),
+        ("for i in T.serial(32):\n    b[i, 0] = a[i, 0] - (-0.25)", False),
+    ],
+)
+def test_a_negative_number_is_not_subtracted(body: str, found: bool) -> None:
+    """Whether the generated text has `--` in front of digits, read for each line (95acbd7f)."""
+    text = source(TILES + LOAD + body + "\n" + STORE, args="low=-0.25, high=0.25")
+    assert ("TL749" in {finding.code for finding in findings(text)}) == found

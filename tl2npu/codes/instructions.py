@@ -35,6 +35,7 @@ TL745 element-of-two-axes error: bind the element to a name and pass that: `f = 
 TL746 pipeline-of-one-statement error: write `T.serial`, or put two statements into the loop
 TL747 name-of-the-generated-code error: give the tile, tensor or variable another name
 TL748 copy-at-64-bits error: convert the index, `T.cast(row, "int32")`; make a run-time size with `T.symbolic("n")`
+TL749 subtraction-of-a-negative error: add its opposite: `x + 0.25`
 TL750 operator-in-place error: write the result to another tile, and copy it back
 TL751 float-beside-half info: write the number in the type of the tile, or compute in float32
 TL752 number-of-another-type warning: write the number in the type of the tile: `T.float16(0.5)`, or `T.cast(scale,

@@ -736,3 +736,14 @@ def test_a_column_of_a_plane_is_no_row(column: int) -> None:
     new = agree(gpu_file(params, body), {"A": given})
     found = run(new, {"A": given})["O"]
     np.testing.assert_allclose(found, np.broadcast_to(given[:, :, [column]] + 0.5, given.shape), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("value", "new"), [("x[i, j] - low", "x[i, j] + -low"), ("x[i, j] - high", "x[i, j] - high")])
+def test_a_number_that_a_call_makes_negative_is_not_subtracted(value: str, new: str) -> None:
+    """TL749: the compiler would write `--2.5e-01f`."""
+    body = 'x = T.alloc_shared((4, 64), "float32")\nT.copy(X[bx * 4, 0], x)\n'
+    body += f"for i, j in T.Parallel(4, 64):\n    x[i, j] = {value}\nT.copy(x, Y[bx * 4, 0])"
+    params = 'X: T.Tensor((8, 64), "float32"), Y: T.Tensor((8, 64), "float32")'
+    text = gpu_file(params, body, args="low=-0.25, high=0.25")
+    x = np.arange(512, dtype=np.float32).reshape(8, 64)
+    assert f"x[i, j] = {new}\n" in agree(text, {"X": x, "Y": np.zeros_like(x)})

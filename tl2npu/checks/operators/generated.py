@@ -1,20 +1,22 @@
-"""TL736, TL737, TL738: what the compiler accepts, or refuses late, and what becomes of it in the generated source.
+"""TL736, TL737, TL738, TL749: what the compiler accepts, or refuses late, and what becomes of it in the generated source.
 
 Evidence: facts 10 (bool, condval, compare on pto) and a kernel for each spelling, whose generated text was read.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import libcst as cst
 
 from tl2npu.checks.operators.types import types_of
-from tl2npu.checks.operators.vector_form import nest_of
+from tl2npu.checks.operators.vector_form import nest_of, parallel_stores
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.conditional_reads import conditional_reads
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Let, Memory, Op, Operand, Stmt, Store
+from tl2npu.kernel.factories.concrete import value_of
+from tl2npu.kernel.model import Alloc, Let, Memory, Op, Operand, Scalar, Stmt, Store
 from tl2npu.kernel.symbolic import const
 from tl2npu.source.tree import calls_in, names_in
 
@@ -29,6 +31,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL736", param.node, text)
     yield from _conditional(subject)
     yield from _not_a_number(subject)
+    yield from _minus_a_negative(subject)
     chosen: set[str] = set()
     for placed in subject.statements:
         stmt = placed.stmt
@@ -44,6 +47,21 @@ def check(subject: Subject) -> Iterator[Finding]:
             )
         elif isinstance(stmt, Op) and stmt.op.name == "tile.compare" and subject.target == "pto":
             yield from _packed(stmt)
+
+
+def _minus_a_negative(subject: Subject) -> Iterator[Finding]:
+    """``SubsOpCodegen`` and ``BinaryVecOpCodegen`` write a minus in front of what is subtracted: ``--2.5e-01f``."""
+    numbers = [(stmt, stmt.args.get("src1")) for placed in subject.statements if isinstance(stmt := placed.stmt, Op)]
+    found = [(stmt, arg.node) for stmt, arg in numbers if stmt.op.name == "tile.sub" and isinstance(arg, Scalar)]
+    for store in parallel_stores(subject):
+        differences = [part for part in store.value.walk() if part.kind == "binary" and part.name == "-"]
+        if store.form != "scalar":
+            found += [(store.store, part.args[1].node) for part in differences if part.args[1].kind == "number"]
+    for stmt, node in found:
+        values = [value_of(node, caller.known, caller.names) for caller in subject.callers]
+        if any(isinstance(value, (int, float)) and math.copysign(1.0, value) < 0 for value in values):
+            text = f"subtracts `{code(node)}`, a negative number: the compiler writes `--` in front of its digits"
+            yield Finding("TL749", stmt.node, text)
 
 
 def _not_a_number(subject: Subject) -> Iterator[Finding]:

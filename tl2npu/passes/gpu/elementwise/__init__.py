@@ -42,6 +42,7 @@ _MESSAGES = {
     "TL157": "divided by a tile, not by a rounded reciprocal",
     "TL158": "gave what needs no value of the row or column a loop of its own",
     "TL152": "wrote an operator on tiles for a function",
+    "TL749": "added the opposite of a number that is negative",
     "TL751": "wrote a number in the type of the tile",
 }
 
@@ -107,7 +108,10 @@ class _Work:
 def _lowered(job: Job, found: list[Nest], types: NamedTypes, float32: frozenset[str]) -> _Work:
     """The nests where these names of types are float32."""
     constants = scales.constants(job)
-    calls = [_defaults(job), *(caller.values for caller in callers_of(job.file, job.located))]
+    callers = callers_of(job.file, job.located)
+    calls = [_defaults(job), *(caller.values for caller in callers)]
+    known = (item for caller in callers for item in caller.known.items())
+    negative = frozenset(name for name, value in known if isinstance(value, (int, float)) and value < 0)
     every = [item for nest in found for item in items(nest, Reading(job, nest, types, float32))]
     folded = scales.foldable(job, every)
     whole, approximate = wholes.tiles(job.kernel, every)
@@ -115,7 +119,7 @@ def _lowered(job: Job, found: list[Nest], types: NamedTypes, float32: frozenset[
         temporaries, lowered = Temporaries(job), list[tuple[Nest, Lowering]]()
         for nest in found:
             reading = Reading(job, nest, types, float32, whole)
-            lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants))
+            lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants, negative))
             lowering.single = _is_one_turn(nest, calls)
             lowering.one_row = nest.rows is not None and 1 in _sizes(nest.rows, calls)
             lowering.approximate = approximate

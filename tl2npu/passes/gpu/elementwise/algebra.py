@@ -16,9 +16,10 @@ from tl2npu.kernel import element_types
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.gpu.elementwise import functions
 from tl2npu.passes.gpu.elementwise.reading import rebuilt
-from tl2npu.passes.gpu.elementwise.tree import Expr, binary, call, literal, negative, number, same, show
+from tl2npu.passes.gpu.elementwise.tree import Expr, binary, call, literal, negative, number, parsed, same, show
 from tl2npu.passes.gpu.elementwise.wholes import is_power_of_two, is_rounded_log2
 from tl2npu.source.signs import sign_of
+from tl2npu.source.tree import mentioned
 from tl2npu.tile import expr as tile
 from tl2npu.tile.meaning import parts_of
 
@@ -34,12 +35,19 @@ FOLDED = "__without_log2e"
 class Algebra:
     """Rewrites expressions; ``folded`` are the names whose definition loses its factor log2(e).
 
-    ``constants`` are the values of names that stand for a plain number. ``seen`` holds the codes of what was rewritten.
+    ``constants`` are the values of names that stand for a plain number, ``negative`` names that a call makes negative.
+    ``seen`` holds the codes of what was rewritten.
     """
 
-    def __init__(self, folded: frozenset[str] = frozenset(), constants: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        folded: frozenset[str] = frozenset(),
+        constants: Mapping[str, float] | None = None,
+        negative: frozenset[str] = frozenset(),
+    ) -> None:
         self.folded = folded
         self.constants = constants or {}
+        self.negative = negative
         self.seen: set[str] = set()
 
     def simplify(self, expr: Expr, alone: bool = True) -> Expr:
@@ -138,6 +146,9 @@ class Algebra:
         if (other := binary(sign, left, right)).name != sign:
             self.seen.add("TL141")
             return self._binary(other)
+        if sign == "-" and right.is_number and self.negative & mentioned(parsed(show(right))):
+            self.seen.add("TL749")
+            return self._binary(binary("+", left, negative(right)))
         if "c" in left.axes or "c" not in right.axes:
             return expr
         if sign in ("+", "*"):

@@ -102,6 +102,11 @@ class Instructions(OneType):
             if not place.whole:
                 self.through_tile(value, place, _NOTHING)
                 return
+            if value.dtype.startswith("bfloat16"):  # or a type that may be it: no instruction spreads that (TL710)
+                wide = self.picked(cast("float32", "", value))
+                assert wide is not None
+                self.convert(cast(place.dtype, self.temporaries.dtype_text(place.dtype), wide), place, _NOTHING)
+                return
             if self.is_spread(value):
                 self.emit(place, value, is_source(value, item))
                 return
