@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-AUTHORS_OWN = frozenset("TL700 TL739 TL743 TL747 TL749 TL750 TL761 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split())
+AUTHORS_OWN = frozenset(
+    "TL700 TL739 TL743 TL747 TL749 TL750 TL761 TL890 TL891 TL892 TL893 TL894 TL896 TL898 TL899".split()
+)
 """Limits that hold for Expert mode too: on a statement that the migration did not touch they are no news of its own."""
 
 LIMITS_2026_06: Mapping[str, str] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""TL736, TL737, TL738, TL749: what the compiler accepts, or refuses late, and what becomes of it in the generated source.
+"""TL736 to TL738, TL749: what the compiler accepts, or refuses late, and what becomes of it in the generated source.
 
 Evidence: facts 10 (bool, condval, compare on pto) and a kernel for each spelling, whose generated text was read.
 """
@@ -51,8 +51,11 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _minus_a_negative(subject: Subject) -> Iterator[Finding]:
     """``SubsOpCodegen`` and ``BinaryVecOpCodegen`` write a minus in front of what is subtracted: ``--2.5e-01f``."""
-    numbers = [(stmt, stmt.args.get("src1")) for placed in subject.statements if isinstance(stmt := placed.stmt, Op)]
-    found = [(stmt, arg.node) for stmt, arg in numbers if stmt.op.name == "tile.sub" and isinstance(arg, Scalar)]
+    found: list[tuple[Stmt, cst.BaseExpression]] = []
+    for placed in subject.statements:
+        stmt = placed.stmt
+        number = stmt.args.get("src1") if isinstance(stmt, Op) and stmt.op.name == "tile.sub" else None
+        found += [(stmt, number.node)] if isinstance(number, Scalar) else []
     for store in parallel_stores(subject):
         differences = [part for part in store.value.walk() if part.kind == "binary" and part.name == "-"]
         if store.form != "scalar":
