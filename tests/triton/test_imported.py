@@ -50,7 +50,10 @@ def cumulated(x_ptr, y_ptr, n, B: tl.constexpr):
 """
 HOST = """\
 import torch
-from pkg.ops import _row_kernel as rows, cumulated
+from pkg.ops import (
+    _row_kernel as rows,
+    cumulated,
+)
 
 SCALE = 2.0
 
