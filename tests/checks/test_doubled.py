@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.checks.support import kernel, source
@@ -19,6 +21,14 @@ PARAMS = 'A: T.Tensor((64, 64), "float32"), O: T.Tensor((64, 64), "float32")'
 def found(*parts: str, launch: str = BOTH) -> list[str]:
     text = source(kernel(*parts), params=PARAMS, launch=launch)
     return [d.message for d in check_text(text, "k.py", Options()).diagnostics if d.code == "TL859"]
+
+
+@pytest.mark.parametrize(("target", "count"), [("ascendc", 0), ("pto", 1)])
+def test_target_pto_runs_both_cores_for_one_thread(target: str, count: int) -> None:
+    """The text for pto was executed: the second core read what the first had written."""
+    text = source(kernel(TILE, LOAD, ADD, BACK), params=PARAMS, launch="T.Kernel(2, threads=1, is_npu=True) as (cid)")
+    options = replace(Options(), backend=replace(Options().backend, target=target))
+    assert [d.code for d in check_text(text, "k.py", options).diagnostics].count("TL859") == count
 
 
 @pytest.mark.parametrize(

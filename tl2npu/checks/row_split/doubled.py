@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import PTO, Finding, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.model import Buffer, Memory, Op, Operand, Side
@@ -15,14 +15,22 @@ _Place = tuple[Sym, ...] | None
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """Findings about a kernel as its author wrote it: a launch without ``threads`` runs every vector core, whole."""
+    """Findings about a kernel as its author wrote it: a launch without ``threads`` runs every vector core, whole.
+
+    What target pto generates for ``threads=1`` names no number of vector cores: its simulator runs both (facts 1:
+    g1_d_ub2d_1). Of atomics TL836 tells.
+    """
     launch = subject.kernel.launch
-    if launch is None or launch.threads is not None or subject.kernel.dialect != "ascend":
+    if launch is None or subject.kernel.dialect != "ascend":
+        return
+    pto = subject.target == PTO and subject.threads == 1
+    if not pto and launch.threads is not None:
         return
     vid = launch.names[1] if len(launch.names) > 1 else "_"
     if vid in mentioned(launch.node.body) and vid != "_":
         return
     who = f"`{vid}` is never used" if vid != "_" else "the launch does not bind vid"
+    who = "target pto runs two vector cores" if pto else who
     read: dict[Buffer, list[_Place]] = {}
     for placed in subject.statements:
         stmt = placed.stmt
@@ -32,9 +40,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         for item in found:
             tensor, place = item.operand.buffer, _place(item.operand)
             if item.writes and isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
-                yield Finding(
-                    "TL859", stmt.node, f"both vector cores add to `{tensor.name}`, so each value counts twice: {who}"
-                )
+                text = f"both vector cores add to `{tensor.name}`, so each value counts twice: {who}"
+                yield from () if pto else (Finding("TL859", stmt.node, text),)
             elif item.writes and (item.reads or place in read.get(tensor, ())):
                 text = f"both vector cores read and write the same part of `{tensor.name}` and race: {who}"
                 yield Finding("TL859", stmt.node, text)
