@@ -136,22 +136,24 @@ def _without_text(form: str, job: Job, blocked: Blocked) -> Attempt:
     return Attempt(form, job, job.finding(blocked.code, blocked.node, blocked.message), built=False)
 
 
-def judged(case: Case, form: str, job: Job) -> Attempt:
+def judged(case: Case, form: str, job: Job, *, orders: bool = True) -> Attempt:
     """A form that has its text, with what the checks say of it.
 
-    The order of accesses is looked at last, as that takes longest, and barriers may be missing.
+    The order of accesses is looked at last, as that takes longest, and barriers may be missing. Without ``orders`` it
+    is not: whether the form can be taken does not depend on it.
     """
     try:
         _need_all_stores(case.start, job, case.kind)
         job.told = len(job.notes)
-        errors, _ = _found(case, job, check_quickly(subject_of(job)))
-        if not errors and job.module is not case.start.module and form != "npuir":
+        errors, others = _found(case, job, check_quickly(subject_of(job)))
+        if orders and not errors and job.module is not case.start.module and form != "npuir":
             barriers.order(job, missed(subject_of(job)))
     except Blocked as blocked:
         return _without_text(form, job, blocked)
     job.told = len(job.notes)
     subject = subject_of(job)
-    errors, others = (errors, []) if errors else _found(case, job, check_kernel(subject))
+    if orders and not errors:
+        errors, others = _found(case, job, check_kernel(subject))
     if errors:
         (first, by), *more = errors
         return Attempt(form, job, first, by, subject=subject, more=tuple(found for found, _ in more))

@@ -154,6 +154,7 @@ def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: 
     if reached.target != "fallback" or start.options.threads != "auto" or form is None:
         return
     case = Case(start, kind, suppressions)
-    if _judged_if_built(case, built(case, form)).reached:
+    made = built(case, form)
+    if made.built and judged(case, form, made.job, orders=False).reached:
         text = "`--threads 1` migrates the whole kernel, with one vector core per block"
         job.note("TL234", start.located.node, text, "info")
