@@ -420,6 +420,20 @@ def test_numbers_of_columns_that_change_are_made_in_place() -> None:
     assert "column_values[j] = T.float32((j + k * 16) // 8)" in inside
 
 
+def test_a_single_row_is_no_number_with_a_minus() -> None:
+    """The loop over it is gone when the compiler prints: ``--9.0f`` for a vector less -9 (TL749)."""
+    body = f"""
+        x = T.alloc_fragment((1, {N}), "float32")
+        T.copy(X[bx, 0], x)
+        for i, j in T.Parallel(1, {N}):
+            x[i, j] = T.if_then_else((i - 9) // 2 + 8 == j // 2, x[i, j], -1.0)
+        T.copy(x, O[bx, 0])
+    """
+    params = f'X: T.Tensor(({M}, {N}), "float32"), O: T.Tensor(({M}, {N}), "float32")'
+    text = gpu_file(params, textwrap.dedent(body), launch=f"T.Kernel({M}, threads=128) as bx", jit="@tilelang.jit")
+    assert "T.tile.sub" not in agree(text, {"X": values()["X"]})
+
+
 BRANCHES = [
     """
         if i <= j:

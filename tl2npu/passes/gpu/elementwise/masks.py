@@ -211,10 +211,16 @@ class _Select:
         self.is_free = numbers and condition.kind == "compare" and self.place.name not in self.rest
         self.choose(condition, first, second, self.place.name)
 
+    def has_rows(self) -> bool:
+        """Whether the number of a row is one that runs: the compiler writes that of a single one, and a minus before it
+        (TL749)."""
+        rows = self.lowering.nest.rows
+        return rows is not None and rows.extent.constant != 1
+
     def merged(self, condition: Expr) -> Expr:
         """The condition with fewer comparisons, where each would make a tile of indices of its own."""
         nest = self.lowering.nest
-        if condition.kind != "logic" or not self.lowering.temporaries.tight or nest.rows is None:
+        if condition.kind != "logic" or not self.lowering.temporaries.tight or not self.has_rows():
             return condition
         if condition.name == "not":
             return with_args(condition, self.merged(condition.args[0]))
@@ -355,10 +361,10 @@ class _Select:
             sign = FLIPPED[sign]
         nest, temporaries = self.lowering.nest, self.lowering.temporaries
         plain = all(len(part) < 2 and all(term.kind == "index" for _, term in part) for part in (columns, rows))
+        if not plain and not self.has_rows():
+            raise _NoTile
         if nest.rows is not None and (temporaries.tight or not plain):
             return self.of_rows(sign, columns, rows, fixed)
-        if not plain:
-            raise _NoTile
         extents = nest.extents
         if nest.rows is None:
             made = indices.vector(temporaries, extents[0], "float32")
