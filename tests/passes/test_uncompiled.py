@@ -7,6 +7,7 @@ import pytest
 from tests.passes.gpu.support import IMPORTS, gpu_file
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
+from tl2npu.results import judged
 
 PARAMS = "A: T.Tensor((64,), 'float32'), B: T.Tensor((64,), 'float32')"
 BODY = "a = T.alloc_shared((64,), 'float32')\nT.copy(A, a)\nT.copy(a, B)"
@@ -44,12 +45,6 @@ def test_the_jit_of_old_tuners(imports: str, jit: str, to: str) -> None:
         ("from .tools import jit\n", "@jit()", "`@jit` above the factory is `.tools.jit`, which"),
         ("", "@T.jit", "`@T.jit` above the factory is `tilelang.language.jit`, which"),
         ("def ours(f):\n    return f\n\n\n", "@ours", "`@ours` above the factory is not known to compile"),
-        ("import functools\n", "@functools.lru_cache", "no `@tilelang.jit` or `tilelang.compile` in this file"),
-        (
-            "import functools\n",
-            "@functools.lru_cache(None)",
-            "no `@tilelang.jit` or `tilelang.compile` in this file compiles",
-        ),
         (
             "import pytest\n",
             "@pytest.mark.parametrize('n', [1])",
@@ -65,6 +60,34 @@ def test_the_jit_of_old_tuners(imports: str, jit: str, to: str) -> None:
 )
 def test_other_decorators(imports: str, jit: str, expected: str) -> None:
     assert expected in said(jit, imports)
+
+
+USES = ["show(factory)", "kernel = tilelang.lower(factory())", "f = other if other else factory"]
+
+
+@pytest.mark.parametrize("end", USES)
+def test_what_the_file_does_something_with(end: str) -> None:
+    assert "no `@tilelang.jit` or `tilelang.compile` in this file compiles" in said("", end=f"\n{end}\n")
+
+
+@pytest.mark.parametrize("jit", ["", "@functools.lru_cache", "@functools.cache", "@functools.lru_cache(None)"])
+def test_what_other_files_compile(jit: str) -> None:
+    """The kernel is new to the NPU, so that nobody can have set its keys yet: the error names them."""
+    text = gpu_file(PARAMS, BODY, jit=jit, head="import functools\n" + IMPORTS)
+    result = migrate_text(text, "k.py", Options())
+    (found,) = [d for d in result.diagnostics if d.severity == "error"]
+    assert found.message.startswith(
+        "nothing in this file compiles the kernel; the call that does needs `TL_ASCEND_AUTO"
+    )
+    assert [kernel.verdict for kernel in judged(result).kernels] == ["migrated with errors"]
+    assert "is_npu=True" in (result.new_text or "")
+    again = migrate_text(result.new_text or "", "k.py", Options())
+    assert again.new_text == result.new_text
+
+
+def test_a_kernel_that_its_factory_uses_is_not_left_to_others() -> None:
+    text = gpu_file(PARAMS, BODY, jit="").replace("    return main", "    show(main)\n    return main")
+    assert migrate_text(text, "k.py", Options()).new_text == text
 
 
 def test_several_at_once() -> None:

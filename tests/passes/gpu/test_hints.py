@@ -33,6 +33,7 @@ def with_line(line: str, before: str = "T.clear(c)") -> str:
     [
         "T.use_swizzle(panel_size=10, enable=True)",
         "T.use_swizzle(10)",
+        "T.use_swizzle(panel_size=4, num_xcds=8)",
         "T.annotate_layout({a: T.Layout((64, 64), lambda i, j: (i, j)), c: T.Fragment((64, 64), f)})",
         "T.annotate_l2_hit_ratio({A: 0.8})",
         "T.annotate_safe_value({A: 0.0, B: 0})",
@@ -69,6 +70,8 @@ def test_statements(line: str) -> None:
         ("T.gemm(a, b, c, policy=T.GemmWarpPolicy.FullRow)", "T.gemm(a, b, c)"),
         ("T.gemm(a, b, c, transpose_B=True, k_pack=2)", "T.gemm(a, b, c, transpose_B=True)"),
         ("T.gemm(a, b, c, wg_wait=-1, clear_accum=True)", "T.gemm(a, b, c, clear_accum=True)"),
+        ("T.gemm_v2(a, b, c, transpose_B=True, k_pack=2)", "T.gemm_v2(a, b, c, transpose_B=True)"),
+        ("T.gemm_v1(a, b, c, wg_wait=-1)", "T.gemm_v1(a, b, c)"),
     ],
 )
 def test_arguments_of_gemm(old: str, new: str) -> None:

@@ -23,8 +23,12 @@ OPERATORS: Mapping[str, Operator] = MappingProxyType(
 ``memory`` is the catalogue's word for where an allocation lives; its uses decide what it becomes on the NPU.
 """
 
+OLDER: Mapping[str, str] = MappingProxyType({"gemm_v1": "gemm", "gemm_v2": "gemm"})
+"""Names of earlier versions, and the operators that took the same arguments over."""
+
 
 def lookup(canonical: str) -> Operator | None:
     """The operator of a canonical name such as ``tilelang.language.gemm``; None for any other name."""
     prefix = "tilelang.language."
-    return OPERATORS.get(canonical.removeprefix(prefix)) if canonical.startswith(prefix) else None
+    name = canonical.removeprefix(prefix)
+    return OPERATORS.get(OLDER.get(name, name)) if canonical.startswith(prefix) else None

@@ -139,7 +139,7 @@ class _Rest:
         if pipelined.limit(job):
             gpu_allocations.finish(job)
         jit.retarget(job)
-        pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE)
+        pass_configs.require(job, ALL if is_mixed(job.kernel) else SINGLE_CORE, is_new=True)
         scales.name_products(job)
         unused.drop_unused_names(job, self.before)
         parameters.drop_unread(job, self.read, self.before, alone=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
+from tl2npu.dialects.gpu import OLDER
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Copy, Loop, Memory, Op, Opaque, Scalar, Stmt, Sync
@@ -46,6 +47,8 @@ STATEMENTS: Mapping[str, str] = {
     "sync_warp": "no threads to synchronise",
 }
 """Operators that stand alone and go -> what they are about."""
+_ALWAYS = STATEMENTS.keys() - {"sync_threads", "sync_warp", "func_attr", "annotate_layout", "annotate_safe_value"}
+"""Those that are hints whatever their arguments are."""
 
 _ATTRIBUTES = ("tir.noalias", "tl.")
 _ANNOTATIONS = frozenset({"annotations"})
@@ -63,9 +66,10 @@ def drop(job: Job) -> None:
     statements: list[cst.CSTNode] = []
     arguments: list[cst.Arg] = []
     for stmt in job.kernel.walk():
-        if isinstance(stmt, (Op, Sync)) and _is_hint(job, stmt):
+        name = _called(job, stmt)
+        if name in STATEMENTS and _is_hint(job, stmt, name):
             statements.append(stmt.node)
-            job.change("TL115", stmt.node, f"`T.{stmt.op.name}`: {STATEMENTS[stmt.op.name]}")
+            job.change("TL115", stmt.node, f"`T.{name}`: {STATEMENTS[name]}")
         else:
             for arg in _hint_arguments(job, stmt):
                 arguments.append(arg)
@@ -83,10 +87,19 @@ def drop(job: Job) -> None:
     drop_leftovers(job, [*statements, *arguments])
 
 
-def _is_hint(job: Job, stmt: Op | Sync) -> bool:
-    name = stmt.op.name
-    if name not in STATEMENTS:
-        return False
+def _called(job: Job, stmt: Stmt) -> str:
+    """The operator of a statement, or what it calls with arguments that the catalogue does not know (any more)."""
+    if isinstance(stmt, (Op, Sync)):
+        return stmt.op.name
+    if not (isinstance(stmt, Opaque) and isinstance(stmt.node, cst.Expr) and isinstance(stmt.node.value, cst.Call)):
+        return ""
+    return (job.file.names.resolve(stmt.node.value.func) or "").removeprefix("tilelang.language.")
+
+
+def _is_hint(job: Job, stmt: Stmt, name: str) -> bool:
+    """Whether an operator of :data:`STATEMENTS` is no more than that here."""
+    if not isinstance(stmt, (Op, Sync)):
+        return name in _ALWAYS
     if name in ("sync_threads", "sync_warp"):
         return _is_for_all(job, stmt)
     if name == "func_attr":
@@ -158,10 +171,9 @@ def _hint_arguments(job: Job, stmt: Stmt) -> Iterator[cst.Arg]:
                 yield arg
     elif isinstance(stmt, Op):
         yield from _arguments_of(stmt.op.name, stmt.call)
-    elif isinstance(stmt, Opaque) and isinstance(stmt.node, cst.Expr) and isinstance(stmt.node.value, cst.Call):
-        # an argument that the catalogue does not know (any more)
-        resolved = job.file.names.resolve(stmt.node.value.func) or ""
-        yield from _arguments_of(resolved.removeprefix("tilelang.language."), stmt.node.value)
+    elif name := _called(job, stmt):
+        call = cst.ensure_type(cst.ensure_type(stmt.node, cst.Expr).value, cst.Call)
+        yield from _arguments_of(OLDER.get(name, name), call)
 
 
 def _arguments_of(operator: str, call: cst.Call) -> Iterator[cst.Arg]:
