@@ -62,32 +62,24 @@ def test_other_decorators(imports: str, jit: str, expected: str) -> None:
     assert expected in said(jit, imports)
 
 
-USES = ["show(factory)", "kernel = tilelang.lower(factory())", "f = other if other else factory"]
-
-
-@pytest.mark.parametrize("end", USES)
-def test_what_the_file_does_something_with(end: str) -> None:
-    assert "no `@tilelang.jit` or `tilelang.compile` in this file compiles" in said("", end=f"\n{end}\n")
+LOWERED = "module, params = tilelang.lower(factory())\nprofiler = tilelang.Profiler(module, params, [1])"
 
 
 @pytest.mark.parametrize("jit", ["", "@functools.lru_cache", "@functools.cache", "@functools.lru_cache(None)"])
-def test_what_other_files_compile(jit: str) -> None:
+@pytest.mark.parametrize("end", ["", "show(factory)", LOWERED, "f = other if other else factory"])
+def test_what_something_else_compiles(jit: str, end: str) -> None:
     """The kernel is new to the NPU, so that nobody can have set its keys yet: the error names them."""
-    text = gpu_file(PARAMS, BODY, jit=jit, head="import functools\n" + IMPORTS)
+    text = f"{gpu_file(PARAMS, BODY, jit=jit, head='import functools' + chr(10) + IMPORTS)}\n\n{end}\n"
     result = migrate_text(text, "k.py", Options())
-    (found,) = [d for d in result.diagnostics if d.severity == "error"]
-    assert found.message.startswith(
-        "nothing in this file compiles the kernel; the call that does needs `TL_ASCEND_AUTO"
+    (found,) = [d for d in result.diagnostics if d.code == "TL816"]
+    assert found.message.endswith(
+        "compiles the kernel; what does needs `TL_ASCEND_AUTO_CV_COMBINE` and `TL_ASCEND_AUTO_SYNC` and "
+        "`TL_ASCEND_MEMORY_PLANNING`"
     )
     assert [kernel.verdict for kernel in judged(result).kernels] == ["migrated with errors"]
     assert "is_npu=True" in (result.new_text or "")
     again = migrate_text(result.new_text or "", "k.py", Options())
     assert again.new_text == result.new_text
-
-
-def test_a_kernel_that_its_factory_uses_is_not_left_to_others() -> None:
-    text = gpu_file(PARAMS, BODY, jit="").replace("    return main", "    show(main)\n    return main")
-    assert migrate_text(text, "k.py", Options()).new_text == text
 
 
 def test_several_at_once() -> None:

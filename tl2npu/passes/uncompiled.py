@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import calls_in, names_in, nodes_of
+from tl2npu.source.tree import calls_in
 
 _TUNERS = ("tilelang.autotune", "tilelang.autotuner.autotune")
 _PARALLEL = "tilelang.par_compile"
@@ -31,24 +31,14 @@ def why_uncompiled(job: Job, wanted: str) -> str:
     return f"no `@tilelang.jit` or `tilelang.compile` in this file compiles the kernel: {_NOTHING[wanted]}"
 
 
-def is_only_offered(job: Job) -> bool:
-    """True if the file makes the kernel and does nothing with it: who compiles it, does so elsewhere.
+def may_be_compiled(job: Job) -> bool:
+    """True if whoever compiles the kernel, here in a way that is not known or in another file, gets what is written.
 
-    The functions around it return it, and nothing of the file calls the outermost one, which may have a cache.
+    A decorator that is not known may make something else of it; a cache does not. The NPU has no ``par_compile``.
     """
-    index, uses = job.file.index, names_in(job.module)
-    around = [above for above in index.ancestors(job.located.node) if not isinstance(above, cst.IndentedBlock)][:-1]
-    made = [job.located.node, *(above for above in around if isinstance(above, cst.FunctionDef))]
-    if len(made) <= len(around) or any(_decorators(job)) or job.elsewhere[made[-1].name.value]:
-        return False
-    marks = [code(mark.decorator) for above in made[1:] for mark in above.decorators]
-    names = {func.name.value: func for func in made}
-    returned = {id(node.value) for node in nodes_of(made[-1], cst.Return)} if len(made) > 1 else set()
-    return all("cache" in mark for mark in marks) and all(
-        one is names[one.value].name or (id(one) in returned and names[one.value] is not made[-1])
-        for one in uses
-        if one.value in names
-    )
+    above = [func for func in job.file.index.ancestors(job.located.node) if isinstance(func, cst.FunctionDef)]
+    marks = [code(mark.decorator) for func in above for mark in func.decorators]
+    return all("cache" in mark for mark in marks) and _PARALLEL not in why_uncompiled(job, "pass_configs")
 
 
 def _decorators(job: Job) -> Iterator[tuple[str, str]]:

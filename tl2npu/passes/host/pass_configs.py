@@ -24,7 +24,7 @@ from tl2npu.kernel.factories.positions import compilations
 from tl2npu.passes.host.signature import refuse_shared_arguments
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.assignments import bound
-from tl2npu.passes.uncompiled import is_only_offered, why_uncompiled
+from tl2npu.passes.uncompiled import may_be_compiled, why_uncompiled
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import mentioned, names_in, nodes_of
 
@@ -52,16 +52,15 @@ _UNPACKED_AS_IT_IS = (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Dict
 def require(job: Job, needed: tuple[str, ...], *, is_new: bool = False) -> None:
     """Make every compilation of the kernel set the needed keys; raises :class:`Blocked` where one cannot be set.
 
-    ``is_new``: the kernel is new to the NPU. If nothing in its file uses it, an error says what the file that compiles
-    it has to set, which cannot have done so yet.
+    ``is_new``: the kernel is new to the NPU. If nothing known compiles it, an error says what has to be set where it is
+    compiled, which cannot be the case yet.
     """
     if not compilations(job.located):
-        if not (is_new and is_only_offered(job)):
+        if not (is_new and may_be_compiled(job)):
             raise Blocked("TL816", job.located.node, why_uncompiled(job, "pass_configs"))
         keys = " and ".join(f"`{key}`" for key in needed)
-        job.note(
-            "TL816", job.located.node, f"nothing in this file compiles the kernel; the call that does needs {keys}"
-        )
+        text = f"no `@tilelang.jit` or `tilelang.compile` in this file compiles the kernel; what does needs {keys}"
+        job.note("TL816", job.located.node, text)
     for place in range(len(compilations(job.located))):
         found = compilations(job.located)[place]
         configs = read_configs(job.file, found, job.elsewhere)

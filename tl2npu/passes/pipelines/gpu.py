@@ -10,6 +10,7 @@ import libcst as cst
 from tl2npu.kernel.factories.configs import ALL, SINGLE_CORE
 from tl2npu.passes.gpu import (
     atomics,
+    choices,
     converting_copies,
     elementwise,
     fills,
@@ -129,6 +130,7 @@ class _Rest:
         floors.round_down(job)
         compared_types.convert(job)
         conditional_reads.bind(job)
+        choices.to_branches(job)
         narrow_indices.convert(job)
         gpu_allocations.drop_unused(job, self.before)
         gpu_allocations.finish(job)

@@ -15,11 +15,10 @@ import libcst as cst
 from tl2npu.kernel.bindings import assigned_names, target_names
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import callers_of
-from tl2npu.kernel.model import Let
 from tl2npu.kernel.parser.front_end import chains, guarded, optional, read_as_the_parser, truths
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.constants import define
-from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import calls_in, mentioned, names_in, nodes_of, walk
 
@@ -34,7 +33,6 @@ def make_strict(job: Job) -> None:
     _split_chains(job)
     _fill_none(job)
     _name_assertions(job)
-    _branch(job)
     _write_out(job)
     _compare_numbers(job)
 
@@ -217,25 +215,4 @@ def _name_assertions(job: Job) -> None:
                 node, node.with_changes(msg=said, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
             )
             job.change("TL731", node, "the kernel parser needs a message")
-    job.apply(edits)
-
-
-def _branch(job: Job) -> None:
-    """``n = T.if_then_else(c, a, b)`` of an ``alloc_var`` as a branch: the generated assignment does not compile."""
-    edits = Edits(job.file.index)
-    for stmt in job.kernel.walk():
-        node = stmt.node
-        if not isinstance(stmt, Let) or stmt.via or stmt.name not in job.kernel.buffers:
-            continue
-        value = node.value if isinstance(node, cst.Assign) else None
-        if not isinstance(value, cst.Call) or job.file.names.resolve(value.func) != "tilelang.language.if_then_else":
-            continue
-        if len(value.args) != 3 or any(arg.keyword is not None or arg.star for arg in value.args):
-            continue
-        test, yes, no = (code(arg.value) for arg in value.args)
-        target = stmt.name
-        other = "" if no == target else f"else:\n    {target} = {no}\n"
-        text = f"if {test}:\n    {target} = {yes}\n{other}"
-        edits.replace_many(node, parse(job, text, node))
-        job.change("TL737", node, f"`{target}` is assigned in the branches of an `if`")
     job.apply(edits)

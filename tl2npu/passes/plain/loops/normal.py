@@ -25,6 +25,7 @@ from tl2npu.passes.plain.loops.axes import INDEPENDENT, MOST_AXES
 from tl2npu.passes.plain.loops.continues import drop_continues
 from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
+from tl2npu.passes.plain.loops.independent import to_parallel
 from tl2npu.passes.plain.loops.nests import untangle
 from tl2npu.passes.plain.loops.single import use_index
 from tl2npu.passes.plain.types.names import STRINGS
@@ -48,7 +49,7 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     """
     to_serial(job)
     _refuse_jumps(job)
-    _parallel(job)
+    to_parallel(job)
     use_index(job)
     drop_continues(job)
     _plain_calls(job)
@@ -61,19 +62,6 @@ def normalise(job: Job, *, nests: bool = True) -> None:
         untangle(job)
         _separate_versions(job)
     _narrow_loops(job)
-
-
-def _parallel(job: Job) -> None:
-    """``T.parallel(n)``, the loop of TIR whose runs have no order, is ``T.Parallel(n)``."""
-    edits = Edits(job.file.index)
-    for loop in nodes_of(job.located.node.body, cst.For):
-        call = loop.iter
-        if not isinstance(call, cst.Call) or job.file.names.resolve(call.func) != _LANGUAGE + "parallel":
-            continue
-        if len(call.args) == 1 and call.args[0].keyword is None:
-            edits.replace(call.func, expression(job, "T.Parallel", call.func))
-            job.change("TL119", loop, f"`{code(call)}` -> `T.Parallel`")
-    job.apply(edits)
 
 
 def _refuse_jumps(job: Job) -> None:
