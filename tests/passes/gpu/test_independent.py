@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.one_pass import after
-from tests.passes.gpu.support import agree, gpu_file
+from tests.passes.gpu.support import agree, gpu_file, migrated
 from tl2npu.passes.plain.loops.independent import to_parallel
 
 PARAMS = "X: T.Tensor((2, 64), 'float32'), W: T.Tensor((64, 64), 'float32'), Y: T.Tensor((2, 64), 'float32')"
@@ -63,3 +63,12 @@ def test_iterations_that_store_elements_of_their_own(loop: str) -> None:
 )
 def test_all_others_stay_in_order(loop: str) -> None:
     assert after(to_parallel, kernel(loop)) == kernel(loop)
+
+
+def test_a_vectorized_loop_that_adds_to_one_element_runs_in_order() -> None:
+    loop = "for i in T.Parallel(64):\n    for k in T.vectorized(8):\n        y[i] += W[k, i] * x[i]"
+    text = kernel(loop)
+    assert after(to_parallel, text) == text.replace("T.vectorized", "T.serial")
+    rng = np.random.default_rng(4)
+    inputs = {"X": rng.standard_normal((2, 64), np.float32), "W": rng.standard_normal((64, 64), np.float32)}
+    assert migrated(text) == agree(text.replace("T.vectorized", "T.serial"), inputs)

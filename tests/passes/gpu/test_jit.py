@@ -139,6 +139,29 @@ def test_unknown_arguments_are_refused(jit: str) -> None:
     assert caught.value.code == "TL123"
 
 
+HELD = "configs: dict = {tilelang.PassConfigKey.TL_DISABLE_TMA_LOWER: True}\n"
+
+
+@pytest.mark.parametrize(
+    ("put", "is_read"),
+    [
+        ("if fast():\n    configs[tilelang.PassConfigKey.TL_PTXAS_REGISTER_USAGE_LEVEL] = 10\n", True),
+        ("configs['tl.disable_warp_specialized'] = True\n", True),
+        ("", True),
+        ("configs[tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC] = True\n", False),  # which the NPU's compiler has
+        ("configs.update(more())\n", False),
+        ("configs[tilelang.PassConfigKey.TL_DISABLE_TMA_LOWER] += 1\n", False),
+    ],
+)
+def test_keys_that_are_put_into_a_dict(put: str, is_read: bool) -> None:
+    text = file("@tilelang.jit(pass_configs=configs)", IMPORTS + HELD + put + "\n\n")
+    if is_read:
+        assert "@tilelang.jit\n" in after(retarget, text).replace("jit()", "jit")
+    else:
+        with pytest.raises(Blocked):
+            after(retarget, text)
+
+
 def test_what_was_dropped_is_said() -> None:
     job = job_of(file('@tilelang.jit(target="cuda")'))
     retarget(job)

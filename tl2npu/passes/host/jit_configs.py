@@ -17,7 +17,7 @@ from tl2npu.kernel.factories.positions import compilations
 from tl2npu.passes.host.signature import refuse_shared_arguments
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in
+from tl2npu.source.tree import names_in, nodes_of
 
 _MEANT = frozenset(ASCEND_KEYS) | {
     "TL_CONFIG_INDEX_BITWIDTH",
@@ -40,7 +40,7 @@ def drop_gpu_keys(job: Job, place: int, meant: frozenset[str] = _MEANT) -> None:
     node = found.kwargs.get("pass_configs")
     if node is None or (isinstance(node, cst.Name) and node.value == "None"):
         return
-    literal, definition = _literal(job, node)
+    literal, definition = _literal(job, node, meant)
     kept = [element for element in literal.elements if _is_kept(job, element, meant)]
     if literal.elements and len(kept) == len(literal.elements):
         return
@@ -78,14 +78,15 @@ def _is_kept(job: Job, element: cst.BaseDictElement, meant: frozenset[str]) -> b
     raise Blocked("TL123", element, f"cannot read the pass_configs key `{code(element.key)}`")
 
 
-def _literal(job: Job, node: cst.BaseExpression) -> tuple[cst.Dict, cst.CSTNode | None]:
+def _literal(job: Job, node: cst.BaseExpression, meant: frozenset[str]) -> tuple[cst.Dict, cst.CSTNode | None]:
     """The dict that is passed, and the statement of the module that holds it (None: it stands in the call)."""
     if (given := _dict_or_nothing(node)) is not None:
         return given, None
     if isinstance(node, cst.Name):
-        stores = [s for s in job.file.index.statements if isinstance(s, cst.Assign) and _assigns(s, node.value)]
-        held = _dict_or_nothing(stores[0].value) if len(stores) == 1 else None
-        if held is not None and not _is_changed(job, node.value):
+        stores = [s for s in nodes_of(job.module, cst.Assign, cst.AnnAssign) if _assigns(s, node.value)]
+        value = stores[0].value if len(stores) == 1 else None
+        held = _dict_or_nothing(value) if value is not None else None
+        if held is not None and not _is_changed(job, node.value, meant):
             return held, stores[0]
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and not node.args:
         for statement in job.module.body:
@@ -108,17 +109,22 @@ def _is_nothing(node: cst.BaseExpression) -> bool:
     return code(node) in ("None", "{}", "dict()")
 
 
-def _assigns(statement: cst.Assign, name: str) -> bool:
-    return [code(target.target) for target in statement.targets] == [name]
+def _assigns(statement: cst.Assign | cst.AnnAssign, name: str) -> bool:
+    targets = [statement.target] if isinstance(statement, cst.AnnAssign) else [t.target for t in statement.targets]
+    return [code(target) for target in targets] == [name]
 
 
-def _is_changed(job: Job, name: str) -> bool:
-    """The dict is more than an argument: something is put into it, or it is looked into."""
+def _is_changed(job: Job, name: str, meant: frozenset[str]) -> bool:
+    """The dict is more than an argument: it is looked into, or something is put into it but keys that mean nothing."""
+    index = job.file.index
     for found in names_in(job.module):
-        if found.value == name:
-            parent = job.file.index.parent(found)
-            if not isinstance(parent, (cst.Arg, cst.AssignTarget)):
-                return True
+        parent = index.parent(found)
+        if found.value != name or isinstance(parent, (cst.Arg, cst.AssignTarget, cst.AnnAssign)):
+            continue
+        key = parent.slice[0].slice if isinstance(parent, cst.Subscript) and parent.value is found else None
+        put = isinstance(key, cst.Index) and isinstance(index.parent(parent), cst.AssignTarget)
+        if not put or _is_kept(job, cst.DictElement(cst.ensure_type(key, cst.Index).value, cst.Name("None")), meant):
+            return True
     return False
 
 

@@ -20,6 +20,7 @@ from tl2npu.passes.plain import (
     staged_tiles,
     stepped_slices,
     symbolic_sizes,
+    tile_names,
 )
 from tl2npu.passes.plain.branches import conditions, one_tile, repeated, same_store
 from tl2npu.passes.plain.branches import known as known_branches
@@ -40,7 +41,7 @@ from tl2npu.passes.plain.types import strings as types
 
 def in_common_words(job: Job) -> Job:
     """The kernel without names, types, schedulers and exits that would be refused as they stand; or the job itself."""
-    words = schedulers.written_out(fp8.as_float16(generated_names.renamed(job)))
+    words = schedulers.written_out(fp8.as_float16(generated_names.renamed(tile_names.apart(job))))
     return together.merged(continues.without_returns(words))
 
 

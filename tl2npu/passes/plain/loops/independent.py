@@ -2,6 +2,7 @@
 
 ``T.parallel``, of TIR, says so. Of serial loops it is proved, for those along the rows of tiles: each iteration stores
 elements of its own, in a whole row, from elements at the same place of other rows or from what is the same for all.
+A ``T.vectorized`` loop that adds to one element is none of these.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Loop, Operand, Stmt, Store, walk_with_parents
+from tl2npu.kernel.model import Loop, Operand, Stmt, Store, walk, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.loops.axes import INDEPENDENT
 from tl2npu.passes.writing.statements import expression
@@ -31,7 +32,20 @@ def to_parallel(job: Job) -> None:
     for call in (*_said(job), *_proved(job)):
         edits.replace(call.func, expression(job, "T.Parallel", call.func))
         job.change("TL119", call, f"`{code(call)}` -> `T.Parallel`")
+    for call in _adding(job):
+        edits.replace(call.func, expression(job, "T.serial", call.func))
+        job.change("TL119", call, f"`{code(call)}` -> `T.serial`: its iterations add to the same element")
     job.apply(edits)
+
+
+def _adding(job: Job) -> Iterator[cst.Call]:
+    """Vectorized loops of which each iteration stores to the same element: they are no vectors on a GPU either."""
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Loop) or stmt.kind != "vectorized" or stmt.via or stmt.call is None:
+            continue
+        stores = [inner for inner in walk(stmt.body) if isinstance(inner, Store)]
+        if any(stmt.ranges[0].name not in mentioned(store.target.node) for store in stores):
+            yield stmt.call
 
 
 def _said(job: Job) -> Iterator[cst.Call]:
