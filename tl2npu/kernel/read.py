@@ -52,6 +52,7 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
+from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.style import Dialect, dialect_of, launches_in, unprofiled
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.kernel.tensors import is_used, parameters, second_shape
@@ -193,7 +194,7 @@ class Reader:
                     inlined = self.inline(node, value, env, via)
                     env.values[name] = self.fresh(name)
                     return inlined
-                op = self.operator(value.func, env)
+                op = None if self.evaluator.dtype(value.func, env) in ITEM_SIZE else self.operator(value.func, env)
                 if op is not None and op.kind is Kind.TYPE and self.evaluator.buffers_in(value, env):
                     view = second_shape(name, value, env, self.evaluator, node) if self.second is not None else None
                     if self.second is not None and view is not None and view.index not in {*self.second, *self.apart}:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.passes.gpu.support import gpu_file, refused, result_of
+from tests.passes.gpu.support import agree, gpu_file, refused, result_of
 from tl2npu.migration import check_text
 from tl2npu.options import Options
 
@@ -60,3 +61,8 @@ def test_check(lines: list[str], found: bool) -> None:
     text = text.replace("@tilelang.jit(out_idx=[-1])", f"@tilelang.jit(out_idx=[2], pass_configs={{{configs}}})")
     told = [d.code for d in check_text(text, "k.py", Options()).diagnostics if d.severity == "error"]
     assert told == (["TL711"] if found else [])
+
+
+def test_a_conversion_with_a_name_is_no_view_of_a_tile() -> None:
+    text = kernel("for i in T.Parallel(64):\n    r = T.float32(T.bfloat16(x[i]))\n    x[i] = r * r")
+    agree(text, {"X": np.random.default_rng(6).standard_normal((8, 64), np.float32)})

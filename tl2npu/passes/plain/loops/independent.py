@@ -26,10 +26,10 @@ _FOR_ALL = frozenset({"alloc_shared", "alloc_fragment"})
 """Tiles of the block; what ``alloc_local`` gives may be that of one thread."""
 
 
-def to_parallel(job: Job) -> None:
-    """Write ``T.Parallel`` for such loops."""
+def to_parallel(job: Job, *, proved: bool = True) -> None:
+    """Write ``T.Parallel`` for such loops; ``proved``: also for those that do not say so."""
     edits = Edits(job.file.index)
-    for call in (*_said(job), *_proved(job)):
+    for call in (*_said(job), *(_proved(job) if proved else ())):
         edits.replace(call.func, expression(job, "T.Parallel", call.func))
         job.change("TL119", call, f"`{code(call)}` -> `T.Parallel`")
     for call in _adding(job):

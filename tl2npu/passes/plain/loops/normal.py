@@ -49,7 +49,7 @@ def normalise(job: Job, *, nests: bool = True) -> None:
     """
     to_serial(job)
     _refuse_jumps(job)
-    to_parallel(job)
+    to_parallel(job, proved=nests)
     use_index(job)
     drop_continues(job)
     _plain_calls(job)
