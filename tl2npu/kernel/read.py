@@ -219,9 +219,7 @@ class Reader:
 
     def _is_core_number(self, call: cst.Call) -> bool:
         resolved = self.names.resolve(call.func) or ""
-        numbers = [arg.value for arg in call.args]
-        known = resolved == "tilelang.language.get_block_binding" and len(numbers) == 1
-        return known and type(numbers[0]) is cst.Integer and numbers[0].value == "1"
+        return resolved == "tilelang.language.get_block_binding" and [code(arg.value) for arg in call.args] == ["1"]
 
     def _unique(self, name: str) -> str:
         if name not in self.buffers:

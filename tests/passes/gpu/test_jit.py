@@ -150,6 +150,7 @@ HELD = "configs: dict = {tilelang.PassConfigKey.TL_DISABLE_TMA_LOWER: True}\n"
         ("", True),
         ("configs[tilelang.PassConfigKey.TL_ASCEND_AUTO_SYNC] = True\n", False),  # which the NPU's compiler has
         ("configs.update(more())\n", False),
+        ("others: dict = configs\n", False),
         ("configs[tilelang.PassConfigKey.TL_DISABLE_TMA_LOWER] += 1\n", False),
     ],
 )

@@ -83,7 +83,9 @@ def _literal(job: Job, node: cst.BaseExpression, meant: frozenset[str]) -> tuple
     if (given := _dict_or_nothing(node)) is not None:
         return given, None
     if isinstance(node, cst.Name):
-        stores = [s for s in nodes_of(job.module, cst.Assign, cst.AnnAssign) if _assigns(s, node.value)]
+        given_at: list[cst.Assign | cst.AnnAssign] = [*nodes_of(job.module, cst.Assign)]
+        given_at += nodes_of(job.module, cst.AnnAssign)
+        stores = [s for s in given_at if _assigns(s, node.value)]
         value = stores[0].value if len(stores) == 1 else None
         held = _dict_or_nothing(value) if value is not None else None
         if held is not None and not _is_changed(job, node.value, meant):
@@ -119,11 +121,13 @@ def _is_changed(job: Job, name: str, meant: frozenset[str]) -> bool:
     index = job.file.index
     for found in names_in(job.module):
         parent = index.parent(found)
-        if found.value != name or isinstance(parent, (cst.Arg, cst.AssignTarget, cst.AnnAssign)):
+        is_bound = isinstance(parent, cst.AnnAssign) and parent.target is found
+        if found.value != name or is_bound or isinstance(parent, (cst.Arg, cst.AssignTarget)):
             continue
-        key = parent.slice[0].slice if isinstance(parent, cst.Subscript) and parent.value is found else None
-        put = isinstance(key, cst.Index) and isinstance(index.parent(parent), cst.AssignTarget)
-        if not put or _is_kept(job, cst.DictElement(cst.ensure_type(key, cst.Index).value, cst.Name("None")), meant):
+        if not isinstance(parent, cst.Subscript) or not isinstance(index.parent(parent), cst.AssignTarget):
+            return True
+        key = parent.slice[0].slice
+        if not isinstance(key, cst.Index) or _is_kept(job, cst.DictElement(key.value, cst.Name("None")), meant):
             return True
     return False
 
