@@ -15,7 +15,7 @@ from typing import Any
 
 from tl2npu.dialects.ascend import OPERATORS as ASCEND
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.dialects.gpu import OPERATORS
+from tl2npu.dialects.gpu import OLDER, OPERATORS
 from tl2npu.dialects.gpu.missing import MISSING
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.ir.stmt import Site
@@ -114,7 +114,7 @@ def npuir_names() -> set[str]:
     return set(_NPUIR)
 
 
-_ROWS = {**OPERATORS, **dict.fromkeys(("gemm_v1", "gemm_v2"), OPERATORS["wgmma_gemm"])}
+_ROWS = {**OPERATORS, **{old: OPERATORS[new] for old, new in OLDER.items()}}
 """The catalogue, with the names that older versions had."""
 
 
