@@ -420,6 +420,17 @@ def test_numbers_of_columns_that_change_are_made_in_place() -> None:
     assert "column_values[j] = T.float32((j + k * 16) // 8)" in inside
 
 
+def test_a_number_that_the_kernel_binds_is_not_used_before_it() -> None:
+    body = f"""
+        T.copy(x, o)
+        block = {M} // 4
+        for i, j in T.Parallel({M}, {N}):
+            o[i, j] = T.if_then_else(i // block >= j // block, o[i, j], z[i, j])
+    """
+    new = agree(kernel(body), values(), threads="1")
+    assert new.index("block = ") < new.index("column_values[j] = T.float32(j // block)")
+
+
 def test_a_single_row_is_no_number_with_a_minus() -> None:
     """The loop over it is gone when the compiler prints: ``--9.0f`` for a vector less -9 (TL749)."""
     body = f"""

@@ -99,7 +99,7 @@ def values(lowering: Work, value: Expr) -> str:
     name = temporaries.tile((axis.text,), "float32", "column_values", keep=True)
     store = f"for {axis.name} in T.serial({axis.text}):\n    {name}[{axis.name}] = T.float32({text})"
     lines = f"T.tile.fill({name}, 0.0)\n{store}"
-    if any(part.dynamic for part in value.walk()):
+    if any(part.dynamic for part in value.walk()) or not temporaries.knows(text):
         lowering.line(lines)
     else:
         temporaries.prelude.append(lines)

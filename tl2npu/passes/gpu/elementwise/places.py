@@ -13,12 +13,12 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Memory, walk
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.elementwise.nest import Nest
-from tl2npu.passes.gpu.elementwise.tree import Expr, Span
+from tl2npu.passes.gpu.elementwise.tree import Expr, Span, parsed
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.fold import put_numbers
 from tl2npu.passes.writing.render import Unrenderable, render
 from tl2npu.passes.writing.statements import Names, shape_text
-from tl2npu.source.tree import argument, names_in
+from tl2npu.source.tree import argument, mentioned, names_in
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +130,11 @@ class Temporaries:
     def fresh(self, *wishes: str) -> str:
         """A new name."""
         return self._names.fresh(*wishes)
+
+    def knows(self, text: str) -> bool:
+        """Whether the prelude may use a text: no statement of the kernel binds one of its names."""
+        bound = {stmt.name for stmt in self._job.kernel.walk() if isinstance(stmt, Let)}
+        return bound.isdisjoint(mentioned(parsed(text)))
 
     def variables(self) -> list[str]:
         """The variables of a loop over rows and columns in the prelude."""
