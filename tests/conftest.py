@@ -1,4 +1,4 @@
-"""What is the same for all tests: the environment of processes, and when garbage is collected."""
+"""What is the same for all tests: the environment of processes, when garbage is collected, and that none is timed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import sys
 import tempfile
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tl2npu.verify.threads import one_thread
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(one_thread())
+    settings.load_profile("untimed")  # a busy machine is no failure
     # Where byte code may not stand beside the sources, each child would compile all of tl2npu: two seconds each.
     if os.environ.get("PYTHONDONTWRITEBYTECODE"):
         folder = tempfile.mkdtemp(prefix="tl2npu-bytecode-")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tl2npu.lsp.edits import Edit, Position, Units, edits, end_of, lines_of, position
@@ -37,7 +37,6 @@ def applied(text: str, found: list[Edit], unit: Units) -> str:
     return text
 
 
-@settings(deadline=None)
 @given(texts, texts, units)
 def test_edits_make_the_new_text(old: str, new: str, unit: Units) -> None:
     assert applied(old, edits(old, new, unit), unit) == new

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.lsp.client import Client
 from tests.lsp.test_edits import ENCODINGS, texts, units
@@ -149,7 +149,6 @@ def test_the_view_of_a_notebook() -> None:
     assert SCRIPT[:20] in Notebook.read(view.new_text or "").code
 
 
-@settings(deadline=None)
 @given(texts, units)
 def test_offsets_are_those_of_the_protocol(text: str, unit: Units) -> None:
     lines = lines_of(text)

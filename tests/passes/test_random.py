@@ -91,13 +91,13 @@ def kernel(statements: list[str], core: str = "vid * 16") -> str:
     )  # small is fast
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=25, derandomize=True, phases=PHASES)
 @given(st.lists(st.recursive(plain, _nested, max_leaves=4), min_size=1, max_size=5))
 def test_row_wise_kernels_stay_right(statements: list[str]) -> None:
     right_or_refused(kernel(statements))
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=40, derandomize=True, phases=PHASES)
 @given(
     st.lists(st.recursive(any_statement, _nested, max_leaves=3), min_size=1, max_size=4),
     st.sampled_from(["auto", "1"]),
@@ -107,7 +107,7 @@ def test_suspicious_kernels_are_right_or_refused(statements: list[str], threads:
     right_or_refused(kernel(statements, core), threads)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, phases=PHASES)
+@settings(max_examples=15, derandomize=True, phases=PHASES)
 @given(st.lists(any_statement, min_size=1, max_size=4))
 def test_a_kernel_that_stays_as_it_is_or_falls_back_computes_the_same(statements: list[str]) -> None:
     text = kernel(statements)

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tl2npu.report.hunks import Block, block_at, blocks, hunks_of, parse_unified, unified
@@ -31,7 +31,6 @@ def applied(old: str, found: list[Block]) -> str:
     return "".join(lines)
 
 
-@settings(deadline=None)
 @given(TEXT, TEXT, st.booleans(), st.booleans())
 def test_blocks_make_the_new_text(old: str, new: str, old_open: bool, new_open: bool) -> None:
     old, new = old + "end" * old_open, new + "end" * new_open

@@ -76,7 +76,7 @@ def test_the_text_of_a_patch() -> None:
     assert spaced[:3] == [b"diff --git a/my file.py b/my file.py", b"--- a/my file.py\t", b"+++ b/my file.py\t"]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(*[st.lists(st.sampled_from(["a", "b", "\n", "\r\n", "\x0c", "ü"]), max_size=30).map("".join)] * 2)
 def test_any_change_applies(work_tree: Path, old: str, new: str) -> None:
     (work_tree / "x.py").write_bytes(old.encode())

@@ -506,7 +506,7 @@ def programs(draw: st.DrawFn, depth: int = 0) -> list[str]:
     return lines
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(programs(), st.randoms(use_true_random=False))
 def test_any_removal_keeps_comments_and_the_other_statements(lines: list[str], random) -> None:  # type: ignore[no-untyped-def]
     text = "\n".join(lines) + "\n"

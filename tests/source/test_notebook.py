@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tl2npu.source.notebook import Notebook, NotebookSkipped, is_notebook
@@ -59,7 +59,6 @@ sources = st.one_of(
 )
 
 
-@settings(deadline=None)  # black and the machine have moods
 @given(st.lists(sources, min_size=1, max_size=4), st.booleans(), st.sampled_from([None, 1, "\t"]))
 def test_untouched_code_gives_the_same_text(cells: list[Any], ascii_only: bool, indent: Any) -> None:
     content = book(*map(cell, cells))
@@ -71,7 +70,6 @@ def test_untouched_code_gives_the_same_text(cells: list[Any], ascii_only: bool, 
         assert read.with_code(read.code, None) == text
 
 
-@settings(deadline=None)  # black and the machine have moods
 @given(st.text(st.sampled_from('ab\n\x0c\u2028é"\\<\r'), max_size=20), st.booleans(), st.booleans())
 def test_new_text_is_what_a_reader_reads(new: str, ascii_only: bool, as_list: bool) -> None:
     old = "x = 1\nmarker\ny = 'é'"

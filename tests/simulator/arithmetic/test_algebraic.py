@@ -16,7 +16,7 @@ from tl2npu.simulator.arithmetic.structure import Structure
 from tl2npu.simulator.errors import SimulatorError, UnsupportedOperator
 
 seeds = st.integers(0, 2**32)
-SETTINGS = settings(max_examples=40, deadline=None)
+SETTINGS = settings(max_examples=40)
 
 
 def draw(seed: int, *shape: int, dtype: str = "float32") -> Any:

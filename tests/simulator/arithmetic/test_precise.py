@@ -70,7 +70,7 @@ def test_every_operation_rounds_to_its_type(dtype: str) -> None:
         np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(allow_nan=True, allow_infinity=True))
 def test_the_error_function(x: float) -> None:
     found = float(A.erf(np.array([x]))[0])

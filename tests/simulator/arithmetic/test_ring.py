@@ -36,7 +36,7 @@ def test_the_primes_form_a_tower() -> None:
     assert (q - 1) % r == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(floats, floats)
 def test_floats_are_fractions(x: float, y: float) -> None:
     a, b = ring.embed(x), ring.embed(y)
@@ -49,7 +49,7 @@ def test_floats_are_fractions(x: float, y: float) -> None:
         assert residues(ring.reciprocal(b)) == element(1 / fy)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lists)
 def test_exponentials_and_logarithms(values: list[float]) -> None:
     a, b, c = ring.embed(np.array(values))
@@ -59,14 +59,14 @@ def test_exponentials_and_logarithms(values: list[float]) -> None:
     assert residues(ring.log(ring.exp(c)))[1:] == residues(c)[1:]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 2**32))
 def test_different_elements_have_different_exponentials(seed: int) -> None:
     x = ring.embed(np.random.default_rng(seed).standard_normal(8))
     assert len(set(ring.exp(x).tolist())) == 8
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(1, 40))
 def test_products_of_matrices_are_sums_of_products(seed: int, inner: int) -> None:
     random = np.random.default_rng(seed)
@@ -81,7 +81,7 @@ def test_products_of_matrices_are_sums_of_products(seed: int, inner: int) -> Non
             assert residues(product[i, j]) == [e % n for e, n in zip(exact, PRIMES, strict=True)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lists)
 def test_the_order_is_total(values: list[float]) -> None:
     a, b, c = (int(k) for k in ring.key(ring.embed(np.array(values))))
@@ -95,7 +95,7 @@ def test_small_integers_are_ordered_as_numbers(x: int, y: int) -> None:
     assert ring.embed(float(x)) == ring.embed_integers(np.int64(x))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(-(2**24) + 1, 2**24 - 1), st.integers(-40, 16))
 def test_floats_come_back(mantissa: int, exponent: int) -> None:
     value = float(np.ldexp(mantissa, exponent))

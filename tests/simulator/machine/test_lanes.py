@@ -175,7 +175,7 @@ def memory(writer: Writer) -> dict[int, np.ndarray]:
     return arrays
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(programs(), st.booleans(), st.booleans())
 def test_lanes_compute_what_single_elements_do(program: tuple[Writer, list[Stmt]], direct: bool, watched: bool) -> None:
     writer, body = program
