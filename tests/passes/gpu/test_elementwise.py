@@ -343,6 +343,8 @@ CONDITIONS = [
     "o[i, j] + T.if_then_else(i == j, 1.0, 0.0)",
     "T.if_then_else(i // 4 >= j // 8, T.exp(x[i, j]), 0.0)",
     "T.if_then_else(i * j > 40, T.exp(x[i, j]), 0.0)",
+    "T.if_then_else(j * 0.1 > i + 3, x[i, j], 0.0)",
+    "T.if_then_else(j * soft >= i * 0.7 - 2, x[i, j], 0.0)",
     "T.if_then_else(r[i] == x[i, j], j, o[i, j])",
     "T.if_then_else(bx > 0, x[i, j], z[i, j])",
     "T.exp((i - j) * 0.1) * x[i, j]",
@@ -407,6 +409,16 @@ def test_whole_numbers_of_rows_and_columns_are_compared(
     assert f"T.tile.sub(index_tile[i, :], column_values, {number})" in inside
     assert f'"{mode}")' in inside
     assert "if " not in inside
+
+
+@pytest.mark.parametrize("condition", ["j * 0.1 > i + 3", "j * soft >= i", "j > i * 0.1 + bx"])
+def test_numbers_that_are_not_whole_are_compared_as_on_a_gpu(condition: str) -> None:
+    """A difference of them would be rounded."""
+    body = f"""
+        for i, j in T.Parallel({M}, {N}):
+            o[i, j] = T.if_then_else({condition}, x[i, j], z[i, j])
+    """
+    assert "column_values" not in agree(kernel(body), values(), threads="1")
 
 
 def test_numbers_of_columns_that_change_are_made_in_place() -> None:

@@ -15,6 +15,7 @@ from tl2npu.passes.gpu.elementwise import indices
 from tl2npu.passes.gpu.elementwise.tree import FLIPPED, Expr, binary, number, parsed, show
 
 _ONE = number("1")
+_OF_INTEGERS = frozenset(("//", "%", "&", "|", "^", "<<", ">>"))
 _Test = Callable[[cst.BaseExpression], bool]
 
 
@@ -50,7 +51,7 @@ def merged(name: str, parts: list[Expr], extent: str, is_integer: _Test) -> list
         text = values[0]
         for value in values[1:]:
             text = f"T.{'min' if least else 'max'}({text}, {value})"
-        bound = Expr("number", text=text, axes=frozenset("r"), dynamic=True)
+        bound = Expr("number", text=text, axes=frozenset("r"), dynamic=True, whole=True)
         assert mine[0].column is not None
         comparisons.append(Expr("compare", sign, (mine[0].column, bound), "bool", axes=frozenset("rc")))
     if rows or len(comparisons) == len(bounds):
@@ -58,10 +59,16 @@ def merged(name: str, parts: list[Expr], extent: str, is_integer: _Test) -> list
     return [*comparisons, *others]
 
 
-def is_whole_number(value: Expr) -> bool:
+def is_whole_number(value: Expr, is_integer: _Test) -> bool:
     """Whether it is a whole number that the scalar unit works out from indices."""
-    kinds = ("index", "number", "binary", "negative")
-    return all(part.kind in kinds and part.name != "/" and part.load is None for part in value.walk())
+    if value.kind == "number":
+        return value.whole or is_integer(parsed(value.text))
+    if value.kind == "binary" and value.name in _OF_INTEGERS:  # TIR has them for integers only
+        kinds = ("index", "number", "binary", "negative")
+        return all(part.kind in kinds and part.name != "/" for part in value.walk())
+    if value.kind == "negative" or (value.kind == "binary" and value.name in ("+", "-", "*")):
+        return all(is_whole_number(part, is_integer) for part in value.args)
+    return value.kind == "index"
 
 
 def _bound(part: Expr, is_integer: _Test) -> _Bound | None:
@@ -69,9 +76,7 @@ def _bound(part: Expr, is_integer: _Test) -> _Bound | None:
         return None
     left, right = part.args
     terms = [*indices.terms(left), *indices.terms(right, -1)]
-    if not all(len(term.axes) < 2 and is_whole_number(term) for _, term in terms) or not all(
-        is_integer(parsed(inner.text)) for inner in part.walk() if inner.is_number
-    ):
+    if not all(len(term.axes) < 2 and is_whole_number(term, is_integer) for _, term in terms):
         return None
     columns = [(side, term) for side, term in terms if "c" in term.axes]
     if not columns:

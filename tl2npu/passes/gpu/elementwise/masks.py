@@ -375,7 +375,8 @@ class _Select:
 
     def of_rows(self, sign: str, columns: _Terms, rows: _Terms, fixed: _Terms) -> _Leaf:
         """``i // block >= j // block``: the values along the columns are a vector, that of a row is a number."""
-        if not all(bounded.is_whole_number(term) for _, term in (*columns, *rows)):
+        is_integer = self.lowering.reading.is_integer
+        if not all(bounded.is_whole_number(term, is_integer) for _, term in (*columns, *rows)):
             raise _NoTile
         nest, vector, before = self.lowering.nest, "", ""
         if columns:

@@ -38,7 +38,8 @@ class Expr:
     ``name``: the sign, the function, the type of a cast, ``and``/``or``/``not``. ``dtype``: empty for a number, which
     takes the type of what it meets. ``node``: the source, if this stands there just so. ``text``: that of a leaf.
     ``axes``: ``r`` and ``c`` where the value changes along the rows or the columns. ``dynamic``: a number that is
-    known in the kernel only, not in Python. ``whole``: a load of a tile that holds whole numbers only.
+    known in the kernel only, not in Python. ``whole``: a load of a tile that holds whole numbers only, or such a
+    number.
     """
 
     kind: Kind
