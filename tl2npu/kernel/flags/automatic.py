@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.flags.pipes import Touch, pipe_of
-from tl2npu.kernel.model import CUBE_MEMORY, Buffer, Copy, Kernel, Memory, Op, Side, Stmt, Sync, children
+from tl2npu.kernel.model import CUBE_MEMORY, Branch, Buffer, Copy, Kernel, Memory, Op, Side, Stmt, Sync, children, walk
 
 Pair = tuple[str, str]
 """A pipe, and one that waits for it."""
@@ -71,6 +71,14 @@ class Automatic:
         latest.update(now)
         self.inserted[side, id(stmt)] |= needed
         return sorted(self.inserted[side, id(stmt)])
+
+
+def waits_around(branch: Branch, side: Side, fixed: Collection[str]) -> bool:
+    """Whether all pipes of a core wait in front of the arms of a branch and behind them: Python takes other arms
+    beforehand, by names that are ``fixed``, and there is none on a core for which it has no statement.
+    """
+    inside = walk([*branch.then, *branch.orelse])
+    return not branch.cond.sym.variables() <= set(fixed) and any(side_of(one) in (side, Side.BOTH) for one in inside)
 
 
 def cores_of_barriers(kernel: Kernel) -> dict[int, Side]:

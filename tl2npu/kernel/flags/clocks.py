@@ -19,7 +19,7 @@ from tl2npu.dialects.ascend.sync import RESULT_OF_SCALAR_UNIT
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.expressions import Evaluator
-from tl2npu.kernel.flags.automatic import Automatic, on_side, pipe_on
+from tl2npu.kernel.flags.automatic import Automatic, on_side, pipe_on, waits_around
 from tl2npu.kernel.flags.listed import singles
 from tl2npu.kernel.flags.parts import GiveUp, no_flags_in
 from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, exchanged, ordered_touches, pipe_of, touches_of, waits_for_all
@@ -182,11 +182,8 @@ class Run:
         self._apart(stmt, side)
 
     def _apart(self, stmt: Branch, side: Side) -> None:
-        """The automatic flags begin anew in each arm of a branch, behind a barrier; Python takes others beforehand, and
-        there is none on a core for which it has no statement."""
-        if self.automatic is None or stmt.cond.sym.variables() <= self.values.keys():
-            return
-        if any(side_of(inner) in (side, Side.BOTH) for inner in walk([*stmt.then, *stmt.orelse])):
+        """The automatic flags begin anew in each arm of a branch, behind a barrier."""
+        if self.automatic is not None and waits_around(stmt, side, self.values.keys()):
             self._barrier(_CORES.index(side) * self.size)
             self.automatic.latest[side].clear()
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from tl2npu.dialects.ascend.sync import RESULT_OF_SCALAR_UNIT
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
-from tl2npu.kernel.flags.automatic import Automatic, Pair, leads, on_side, pipe_on
+from tl2npu.kernel.flags.automatic import Automatic, Pair, leads, on_side, pipe_on, waits_around
 from tl2npu.kernel.flags.pipes import PIPES, exchanged, ordered_touches, waits_for_all
-from tl2npu.kernel.model import Branch, Buffer, Inlined, Kernel, Loop, Op, ScopeBlock, Side, Stmt, Sync, children, walk
+from tl2npu.kernel.model import Branch, Buffer, Inlined, Kernel, Loop, Op, ScopeBlock, Side, Stmt, Sync, children
 
 _ALL = frozenset(PIPES)
 
@@ -88,9 +88,7 @@ class _Core:
         return state
 
     def _branch(self, stmt: Branch, state: _State, parallel: bool) -> _State:
-        apart = not stmt.cond.sym.variables() <= self.fixed and any(
-            side_of(inner) in (self.side, Side.BOTH) for inner in walk([*stmt.then, *stmt.orelse])
-        )
+        apart = waits_around(stmt, self.side, self.fixed)
         if apart:
             state = {}
         state = _join(self.block(stmt.then, state, parallel), self.block(stmt.orelse, state, parallel))
