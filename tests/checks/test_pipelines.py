@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.cube_vector import LANDING, STEP, STORE, TWO_WAY, check, loop
+from tests.checks.support import errors
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,7 @@ def test_the_end_of_a_tensor_in_a_tile_with_versions() -> None:
     """Both products read ``r``, which has a version for each stage; the first has four whole tiles of 64 rows."""
     tile = STEP.replace("T.copy(B[0, 0], r)", "T.copy(X[k * {step}, 0], r)").replace("(p, q, o", "(p, r, o")
     assert check(TWO_WAY, LANDING, loop(tile.format(step=64), HEAD), STORE) == []
-    assert check(TWO_WAY, LANDING, loop(tile.format(step=66), HEAD), STORE) == ["TL877"]
+    assert check(TWO_WAY, LANDING, loop(tile.format(step=66), HEAD), STORE) == ["TL873"]
     assert check(TWO_WAY, LANDING, loop(tile.format(step=66)), STORE) == []
 
 
@@ -177,3 +178,52 @@ def test_elements_that_are_stored_one_by_one_are_those_of_another_part(value: st
     step = STEP.replace("T.copy(B[0, 0], r)", "T.copy(X[k * 32, 0], g)\nT.copy(B[0, 0], r)")
     step = step.replace("T.copy(h, p)", f"{fill}T.copy(g, p)")
     assert ("TL874" in check(TWO_WAY, LANDING, tiles, loop(step, HEAD), STORE)) == found
+
+
+_PRODUCT = """
+a = T.alloc_shared((64, 64), "float16")
+b = T.alloc_shared((64, 64), "float16")
+c = T.alloc_fragment((64, 64), "float32")
+{before}for k in {loop}:
+    T.copy(A[cid * 64, k * 64], a)
+    T.copy({load}, b)
+    T.gemm_v0(a, b, c, init=(k == 0){turned})
+T.copy(c, C[cid * 64, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "k", "found"),
+    [
+        ("T.Pipelined(T.ceildiv(K, 64), num_stages=2)", 200, True),
+        ("T.Pipelined(T.ceildiv(K, 64), num_stages=stages)", 200, True),
+        ("T.Pipelined(T.ceildiv(K, 64), num_stages=2)", 256, False),
+        ("T.Pipelined(T.ceildiv(K, 64), num_stages=2)", 40, False),  # one turn: the first version
+        ("T.Pipelined(T.ceildiv(K, 64), num_stages=1)", 200, False),
+        ("T.Pipelined(T.ceildiv(K, 64))", 200, False),
+        ("T.serial(T.ceildiv(K, 64))", 200, False),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_product_sums_over_what_a_turn_left(loop: str, k: int, found: bool, turned: bool) -> None:
+    """``copy_gm_to_l1(a[((k + 1) % 2) * 4096], ..., false)``: nothing is cleared."""
+    load, flag = ("B[0, k * 64]", ", transpose_B=True") if turned else ("B[k * 64, 0]", "")
+    body = _PRODUCT.format(before="", loop=loop, load=load, turned=flag)
+    right = f'B: T.Tensor({"(64, K)" if turned else "(K, 64)"}, "float16")'
+    settings = {
+        "params": f'A: T.Tensor((500, K), "float16"), {right}, C: T.Tensor((500, 64), "float32")',
+        "args": "K, stages=2",
+        "launch": "T.Kernel(8, is_npu=True) as (cid, vid)",
+        "tail": f"factory({k})",
+        "jit": "out_idx=[2]",
+    }
+    assert ("TL873" in errors(body, **settings)) is found
+    assert "TL873" not in errors(body, **settings | {"jit": 'out_idx=[2], target="pto"'})  # TFILLPAD for each version
+
+
+def test_a_tile_that_is_used_behind_the_loop_has_one_version() -> None:
+    body = _PRODUCT.format(
+        before="T.copy(A[0, 0], a)\n", loop="T.Pipelined(4, num_stages=2)", load="B[k * 64, 0]", turned=""
+    )
+    params = 'A: T.Tensor((500, 200), "float16"), B: T.Tensor((256, 64), "float16"), C: T.Tensor((500, 64), "float32")'
+    assert "TL873" not in errors(body, launch="T.Kernel(8, is_npu=True) as (cid, vid)", params=params, jit="")

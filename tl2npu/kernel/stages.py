@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, is_on_chip, side_of
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
     Alloc,
     Buffer,
@@ -22,6 +24,7 @@ from tl2npu.kernel.model import (
     Let,
     Loop,
     Memory,
+    Op,
     Operand,
     Side,
     Stmt,
@@ -224,6 +227,24 @@ def landing_buffers(found: Sequence[Part]) -> set[Buffer]:
     """The buffers that hand-overs in the parts fill."""
     leaves = (leaf for part in found for leaf in walk(part.body))
     return {leaf.dst.buffer for leaf in leaves if isinstance(leaf, Copy) and is_on_chip(leaf)}
+
+
+def summed_axes(loop: Loop, tile: Buffer) -> frozenset[int]:
+    """The axes of a tile, counted from the end, that products in a loop sum over; both where that is not clear."""
+    found: set[int] = set()
+    for product in walk(loop.body):
+        if isinstance(product, Op) and product.op.kind is Kind.GEMM:
+            for name, turned, axis in (("A", "transpose_A", 1), ("B", "transpose_B", 2)):
+                operand = product.args.get(name)
+                if isinstance(operand, Operand) and operand.buffer is tile:
+                    said = code(product.args[turned].node) if turned in product.args else "False"
+                    found |= {"False": {axis}, "True": {3 - axis}}.get(said, {1, 2})
+    return frozenset(found)
+
+
+def is_of_turns(tile: Buffer, loop: Loop, kernel: Kernel) -> bool:
+    """Whether a tile that the loop loads may have a version for each turn: nothing outside of the loop uses it."""
+    return _counts(loop.body).get(tile) == _counts(kernel.body).get(tile)
 
 
 def _counts(body: Sequence[Stmt]) -> dict[Buffer, int]:

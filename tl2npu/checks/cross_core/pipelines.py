@@ -1,4 +1,4 @@
-"""TL746, TL796: ``T.Pipelined`` loops of one statement, and of variables.
+"""TL746, TL796, TL873: ``T.Pipelined`` loops of one statement, of variables, and whose loads end with their tensor.
 
 TL874 to TL879: those that hand tiles over between the cores.
 
@@ -8,21 +8,33 @@ generates for ten small loops: rows read at ``2 * i``, statements of an ``if`` r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import libcst as cst
 
 from tl2npu.checks.cross_core.channels import channels
 from tl2npu.checks.operators.samples import Sampler
-from tl2npu.checks.operators.starts import moves
+from tl2npu.checks.operators.starts import extents_of, moves
 from tl2npu.checks.operators.vector_form import parallel_stores
-from tl2npu.checks.subject import Finding, Subject
+from tl2npu.checks.subject import PTO, Finding, Subject
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.configs import COMBINE
 from tl2npu.kernel.model import Branch, Buffer, Let, Loop, Memory, Op, Stmt, walk
 from tl2npu.kernel.ranges.numbers import number_of
-from tl2npu.kernel.stages import Part, Shared, Use, changed_variables, count_of_statements, flat, is_lost, parts, shared
+from tl2npu.kernel.stages import (
+    Part,
+    Shared,
+    Use,
+    changed_variables,
+    count_of_statements,
+    flat,
+    is_lost,
+    is_of_turns,
+    parts,
+    shared,
+    summed_axes,
+)
 from tl2npu.kernel.symbolic import const
 from tl2npu.kernel.turns import TurnsReader, conditions_of_stages
 from tl2npu.source.tree import argument
@@ -56,7 +68,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _planned(subject: Subject, crossing: Sequence[Loop]) -> Iterator[Finding]:
-    """TL790, TL792, TL796: ``src/transform/pipeline_planning.cc``, ``inject_pipeline.cc``, for the loops of one core.
+    """The loops of one core: ``src/transform/pipeline_planning.cc``, ``inject_pipeline.cc``.
 
     A statement that reads global memory and writes a tile is a load. What a load has written, nothing behind it in the
     turn may write again, in whatever part of the tile.
@@ -83,6 +95,8 @@ def _planned(subject: Subject, crossing: Sequence[Loop]) -> Iterator[Finding]:
                 break
             if any(access.reads and access.operand.buffer.memory is Memory.GM for access in every):
                 loaded |= {operand.buffer: stmt for operand in written}
+        versions = [tile for tile in loaded if tile.memory is Memory.L1 and is_of_turns(tile, loop, subject.kernel)]
+        yield from _check_ends(subject, loop, versions)
 
 
 def _orders(subject: Subject, loop: Loop) -> Iterator[Finding]:
@@ -149,7 +163,8 @@ def _check_shared(subject: Subject, loop: Loop, several: bool) -> Iterator[Findi
             return
     yield from _check_elements(subject, found, every, several)
     if several:
-        yield from _check_ends(subject, loop, every)
+        tiles = {one.buffer for one in every if one.inside and one.buffer.memory is Memory.L1}
+        yield from _check_ends(subject, loop, tiles)
 
 
 def _check_elements(
@@ -172,23 +187,30 @@ def _is_first(use: Use) -> bool:
     return use.element and not (isinstance(use.stmt, Op) and use.stmt.op.name in _BY_VERSION)
 
 
-def _check_ends(subject: Subject, loop: Loop, every: Sequence[Shared]) -> Iterator[Finding]:
-    """TL877: a version of a tile in L1 is not cleared where the load ends before it does."""
-    tiles = {one.buffer for one in every if one.inside and one.buffer.memory is Memory.L1}
+def _check_ends(subject: Subject, loop: Loop, tiles: Collection[Buffer]) -> Iterator[Finding]:
+    """TL873: a product sums over what a load that ends with its tensor leaves in one of ``tiles``.
+
+    ``copy_gm_to_l1`` clears the rest of a tile only at address 0 of it, so that of several versions those behind the
+    first keep an earlier turn's values (``codegen_ascend.cc``, ``need_clear``); target pto clears each.
+    """
+    if not tiles or subject.target == PTO:
+        return
     sampler = Sampler(subject)
-    for move in moves(subject) if tiles else ():
-        if move.inner.buffer not in tiles or loop not in move.placed.loops:
+    for move in moves(subject):
+        tile, tensor = move.inner.buffer, move.outer.buffer
+        if tile not in tiles or loop not in move.placed.loops:
             continue
-        inner, outer = move.inner, list(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False))
-        sizes = inner.buffer.shape if inner.dims is None else [dim.extent for dim in inner.dims if not dim.is_point]
-        sliced = [pair for pair in outer if not pair[0].is_point] or outer
-        for (dim, size), extent in zip(reversed(sliced), reversed(sizes), strict=False):
-            for known in subject.values:
-                if extent is None or (number_of(loop.num_stages or const(0), known) or 0) < 2:
+        pairs = list(zip(move.outer.dims or (), tensor.shape, extents_of(move), strict=False))
+        sliced = [pair for pair in pairs if not pair[0].is_point] or pairs
+        for dim, size, extent in (sliced[-axis] for axis in sorted(summed_axes(loop, tile)) if axis <= len(sliced)):
+            for known in sampler.calls(move.placed, subject.values):
+                depth, turns = number_of(loop.num_stages or const(0), known), number_of(loop.ranges[0].extent, known)
+                if (depth or 0) < 2 or turns == 1:
                     continue
-                where = sampler.find(move.placed, size - dim.lo - (dim.extent or extent), known)
+                where = sampler.find(move.placed, size - dim.lo - extent, known)
                 if where is not None:
-                    text = f"the load ends at the end of `{move.outer.buffer.name}`{where}, and the rest of "
-                    text += f"`{move.inner.buffer.name}`, which has a version for each stage, is not cleared"
-                    yield Finding("TL877", move.placed.stmt.node, text)
+                    text = f"`{code(move.outer.node)}` ends with `{tensor.name}`{where}: with stages the rest of "
+                    text += f"`{tile.name}` keeps values of an earlier turn, which the product adds"
+                    remedy = "choose a tile that divides the tensor, or write `T.serial`"
+                    yield Finding("TL873", move.placed.stmt.node, text, help=remedy)
                     return

@@ -7,16 +7,24 @@ iterations behind the last whole group of stages (g9_rem32), and needs bounds th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import libcst as cst
 
-from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Op, Operand, Side, Stmt, children, walk
-from tl2npu.kernel.stages import changed_variables, count_of_statements, flat, is_lost, landing_buffers, parts, shared
+from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Side, Stmt, children, walk
+from tl2npu.kernel.stages import (
+    changed_variables,
+    count_of_statements,
+    flat,
+    is_lost,
+    landing_buffers,
+    parts,
+    shared,
+    summed_axes,
+)
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.kernel.turns import Turns, TurnsReader, stages_node
 from tl2npu.passes.gpu.launch.grid import is_outside
@@ -81,25 +89,15 @@ def _why_not(job: Job, loop: Loop) -> str | None:
 
 def _filled(job: Job, loop: Loop) -> list[str] | None:
     """Conditions under which its loads fill what products sum over; None if none can be written."""
-    products = [one for one in walk(loop.body) if isinstance(one, Op) and one.op.kind is Kind.GEMM]
     tests: list[str] = []
     for load in walk(loop.body):
         if isinstance(load, Copy) and load.src.buffer.memory is Memory.GM and load.dst.buffer.memory is Memory.L1:
-            axes = {axis for one in products for axis in _summed(one, load.dst.buffer)}
+            axes = summed_axes(loop, load.dst.buffer)
             found = _fills(job, load, loop.env, axes=axes, turns=loop.ranges[0].extent)
             if found is None:
                 return None
             tests += found
     return list(dict.fromkeys(tests))
-
-
-def _summed(product: Op, tile: Buffer) -> Iterator[int]:
-    """The axis of a tile that a product sums over, counted from the end."""
-    for name, turned, axis in (("A", "transpose_A", 1), ("B", "transpose_B", 2)):
-        operand = product.args.get(name)
-        if isinstance(operand, Operand) and operand.buffer is tile:
-            said = code(product.args[turned].node) if turned in product.args else "False"
-            yield from {"False": (axis,), "True": (3 - axis,)}.get(said, (1, 2))
 
 
 # TL612: a pipelined loop over both cores stays one, so that the cube core works on the next turn meanwhile.
