@@ -51,12 +51,12 @@ def _unaligned(job: Job) -> Iterator[Buffer]:
                 if demand.what == "rows" and whole and job.judge.judge(demand, stmt)[0].holds is False:
                     yield buffer
         src = stmt.args.get("buffer") if isinstance(stmt, Op) and stmt.op.kind is Kind.REDUCE else None
-        if isinstance(src, Operand) and len(src.buffer.shape) == _RANK and any(_narrow(job, src.buffer)):
+        if isinstance(src, Operand) and len(src.buffer.shape) == _RANK and any(narrow(job, src.buffer)):
             yield src.buffer
 
 
-def _narrow(job: Job, buffer: Buffer) -> Iterator[bool]:
-    """For each call, whether rows are no whole blocks."""
+def narrow(job: Job, buffer: Buffer) -> Iterator[bool]:
+    """For each call, whether the rows of a tile are no whole blocks."""
     name = element_type(job, buffer)
     for caller in job.judge.callers:
         width, size = buffer.shape[-1].evaluate(caller.values), ITEM_SIZE.get(caller.words.get(name, name))

@@ -11,6 +11,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory, Op, Operand, Scalar
 from tl2npu.passes.gpu.fills import contiguous
+from tl2npu.passes.gpu.padded_rows import narrow as is_narrow
 from tl2npu.passes.gpu.reductions.before import Before, before, joined_after
 from tl2npu.passes.gpu.reductions.small import is_small
 from tl2npu.passes.job import Job
@@ -114,7 +115,7 @@ def _reduce(job: Job, found: _Reduction, edits: Edits, tiles: Tiles) -> None:
     converted = wide is not None and not _has_type(job, found.out, wide)
     direct = not converted and (earlier.fresh or earlier.known is not None)
     part = out if direct else _tile(found, found.out, tiles, f"{found.out.buffer.name}_part", dtype=wide)
-    lines += _plain(found, kind, source, part, tiles.names)
+    lines += _plain(job, found, kind, source, part, tiles, wide if converted else None)
     if converted:
         narrow = out if earlier.fresh or earlier.known else _tile(found, found.out, tiles, f"{part}_narrow")
         lines.append(f"T.copy({part}, {narrow})")
@@ -212,7 +213,9 @@ def _source(job: Job, found: _Reduction, wide: str | None, lines: list[str], til
     return source
 
 
-def _plain(found: _Reduction, kind: str, source: str, target: str, names: Names) -> list[str]:
+def _plain(
+    job: Job, found: _Reduction, kind: str, source: str, target: str, tiles: Tiles, dtype: str | None
+) -> list[str]:
     """The reduction itself; one with three axes goes through the first of them."""
     rank = len(found.src.buffer.shape)
     dim = "" if found.axis == rank - 1 else f", dim={found.axis}"
@@ -227,11 +230,22 @@ def _plain(found: _Reduction, kind: str, source: str, target: str, names: Names)
     if rank != _MOST_AXES + 1 or found.axis == 0 or kept or not (found.src.is_whole and found.out.is_whole):
         text = f"a reduction of {rank} axes over axis {found.axis}"
         raise Blocked("TL164", found.stmt.node, f"{text} is not supported: the NPU reduces 2-D tiles")
-    index = names.fresh("i", "plane")
+    index = tiles.names.fresh("i", "plane")
     size = extent_text(found.src.buffer, 0)
     inner = "" if found.axis == rank - 1 else ", dim=0"
-    reduced = f"T.reduce_{kind}({source}[{index}, :, :], {target}[{index}, :]{inner})"
-    return [f"for {index} in T.serial({size}):", f"    {reduced}"]
+    head, plane = f"for {index} in T.serial({size}):", f"{source}[{index}, :, :]"
+    if not any(is_narrow(job, found.out.buffer)):
+        return [head, f"    T.reduce_{kind}({plane}, {target}[{index}, :]{inner})"]
+    row, column = tiles.names.fresh(f"{found.out.buffer.name}_row"), tiles.names.fresh("k", "column")
+    width = extent_text(found.out.buffer, -1)
+    tiles.add(found.out.buffer, f"{row} = T.alloc_shared([{width}], {dtype or dtype_text(found.out.buffer)})")
+    reduced = f"    T.reduce_{kind}({plane}, {row}{inner})"
+    return [
+        head,
+        reduced,
+        f"    for {column} in T.serial({width}):",
+        f"        {target}[{index}, {column}] = {row}[{column}]",
+    ]
 
 
 def _check_rows(job: Job, found: _Reduction) -> None:

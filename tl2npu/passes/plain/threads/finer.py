@@ -131,6 +131,7 @@ class _Finer:
         self.edits.replace(index, cst.parse_expression(" + ".join(kept)))
 
     def _allocation(self, own: Own) -> None:
+        assert own.alloc is not None
         assert isinstance(own.alloc.value, cst.Call)
         self.edits.replace(own.alloc.value.args[0].value, cst.parse_expression("(1,)"))
         self.seen |= {id(name) for name in names_in(own.alloc)}
@@ -149,7 +150,7 @@ class _Finer:
 
     def _sum(self, name: cst.Name) -> None:
         index = self.job.file.index
-        if any(item.alloc.targets[0].target is name for item in self.lanes.own.values()):
+        if any(item.alloc and item.alloc.targets[0].target is name for item in self.lanes.own.values()):
             return
         above, over, around, *_ = index.ancestors(name)
         cleared = isinstance(above, cst.Arg) and self._called(over) == "clear"

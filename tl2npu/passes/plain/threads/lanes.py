@@ -12,7 +12,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.unsupported.names import uses
 from tl2npu.source.literals import text_of
-from tl2npu.source.tree import argument, children, names_in, nodes_of
+from tl2npu.source.tree import argument, children, mentioned, names_in, nodes_of
 
 LANGUAGE = "tilelang.language."
 _DIMS = {"threadIdx.x": 0, "threadIdx.y": 1, "threadIdx.z": 2}
@@ -31,9 +31,9 @@ class Unclear(Exception):
 @dataclass(frozen=True)
 class Own:
     """A thread's own storage: ``shape`` as it is written, without an axis of one element; ``axes``: which threads'
-    values differ."""
+    values differ. ``alloc``: the statement, None for a name that gets storage."""
 
-    alloc: cst.Assign
+    alloc: cst.Assign | None
     shape: tuple[str, ...]
     dtype: str
     scalar: bool
@@ -62,6 +62,12 @@ class Lanes:
     def ordered(self, axes: Axes) -> list[str]:
         """In the order of the dimensions."""
         return [name for name in self.extents if name in axes]
+
+    def strides(self, body: cst.CSTNode) -> bool:
+        """Whether a thread has several elements, one beside the other: its index is a factor."""
+        products = (node for node in nodes_of(body, cst.BinaryOperation) if isinstance(node.operator, cst.Multiply))
+        factors = (side for node in products for side in (node.left, node.right) if not nodes_of(side, cst.Subscript))
+        return any(mentioned(side) & self.extents.keys() for side in factors)
 
 
 def lanes_of(job: Job, besides: Container[str] = ()) -> Lanes | None:

@@ -32,6 +32,7 @@ from tl2npu.passes.plain.threads.statements import (
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import Unclear as NotReplaceable
 from tl2npu.passes.writing.substitute import substituted
+from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import mentioned, names_in, nodes_of, with_children
 
@@ -55,7 +56,7 @@ def plan(job: Job) -> Plan | None:
         lanes = lanes_of(job)
         if lanes is None or job.kernel.launch is None:
             return None
-        writer = _Writer(job, lanes, names=Names(job))
+        writer = _Writer(job, lanes, names=Names(job), last=not lanes.strides(job.kernel.launch.node.body))
         writer.block(job.kernel.launch.node.body, {})
     except (Unclear, NotReplaceable):
         return None
@@ -87,6 +88,8 @@ class _Writer:
     lanes: Lanes
     plan: Plan = field(default_factory=Plan)
     names: Names = field(kw_only=True)
+    last: bool = field(kw_only=True)
+    """Whether threads are the last axis of their storage: neighbours then access neighbours, as in tensors."""
     pure: dict[str, cst.Assign] = field(default_factory=dict)
     """Names that stand for arithmetic with thread indices: each loop gets those that it needs."""
     dead: set[str] = field(default_factory=set)
@@ -105,6 +108,9 @@ class _Writer:
             statement = small[0] if small is not None else line
             place += 1
             if isinstance(statement, cst.Assign) and self._is_loaded(statement):
+                if any(nodes_of(later, cst.For) for later in self._users(statement, lines[place:])):
+                    self._store(line, statement, fixed)
+                    continue
                 run = self._run(lines[place - 1 :])
                 place += len(run) - 1
                 self._loop(lines[place - len(run) : place], run, fixed)
@@ -201,7 +207,8 @@ class _Writer:
             where = [code(cst.ensure_type(item.slice, cst.Index).value) for item in target.slice]
             threads = self.lanes.ordered(self.lanes.of(statement))
             if isinstance(statement, cst.Assign) and where.count(variable) == 1:
-                first = [*threads, variable] if not set(where) & set(threads) else _in_order(where, threads, variable)
+                plain = [variable, *threads] if own is not None and self.last else [*threads, variable]
+                first = plain if not set(where) & set(threads) else _in_order(where, threads, variable)
                 texts.append(self._over(first, variable, extent, self._text(statement, {})))
             elif (
                 isinstance(statement, cst.AugAssign)
@@ -242,7 +249,9 @@ class _Writer:
 
     def _texts(self, body: cst.BaseSuite, fixed: Mapping[str, cst.BaseExpression]) -> list[str]:
         """What a block becomes in which a thread index has one value."""
-        inner = _Writer(self.job, self.lanes, names=self.names, pure=dict(self.pure), dead=set(self.dead))
+        inner = _Writer(
+            self.job, self.lanes, names=self.names, last=self.last, pure=dict(self.pure), dead=set(self.dead)
+        )
         inner.block(body, fixed)
         self.dead |= inner.dead
         known = {id(node): text for node, text in inner.plan.new}
@@ -310,10 +319,11 @@ class _Writer:
         if own is None or own.scalar:
             return node
         assert isinstance(node, cst.Subscript)
-        before = [_element(name) for name in self.lanes.ordered(own.axes)]
+        threads = [_element(name) for name in self.lanes.ordered(own.axes)]
         if not own.shape and [code(item).strip(" ,") for item in node.slice] != ["0"]:
             raise Unclear
-        return node.with_changes(slice=_listed([*before, *(node.slice if own.shape else ())]))
+        where = node.slice if own.shape else ()
+        return node.with_changes(slice=_listed([*where, *threads] if self.last else [*threads, *where]))
 
     def _own(self, node: cst.CSTNode) -> Own | None:
         return self.lanes.own.get(node.value) if isinstance(node, cst.Name) else None
@@ -324,7 +334,7 @@ class _Writer:
 
     def _allocation(self, statement: cst.Assign, own: Own) -> str:
         extents = [self.lanes.extents[name] for name in self.lanes.ordered(own.axes)]
-        shape = ", ".join((*extents, *own.shape))
+        shape = ", ".join((*own.shape, *extents) if self.last else (*extents, *own.shape))
         return f"{code(statement.targets[0].target)} = T.alloc_fragment([{shape}], {own.dtype})"
 
     def _one_thread(self, statement: cst.If) -> dict[str, cst.BaseExpression] | None:
@@ -371,6 +381,24 @@ class _Writer:
             raise Unclear
         return run
 
+    def _users(self, statement: cst.Assign, lines: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
+        name = code(statement.targets[0].target)
+        return [line for line in lines if name in mentioned(line)]
+
+    def _store(self, line: cst.CSTNode, statement: cst.Assign, fixed: Mapping[str, cst.BaseExpression]) -> None:
+        """A loaded name that loops use gets storage, with the element type of its tensor."""
+        name, axes = code(statement.targets[0].target), self.lanes.of(statement)
+        loaded = statement.value.value if isinstance(statement.value, cst.Subscript) else None
+        buffer = self.job.kernel.buffers.get(code(loaded)) if loaded is not None else None
+        if buffer is None or fixed or name in self.lanes.own:
+            raise Unclear
+        own = Own(None, (), dtype_text(buffer), True, axes)
+        self.lanes.own[name] = own
+        self.dead.discard(name)
+        self._loop([line], [statement], fixed)
+        node, text = self.plan.new.pop()
+        self._new(node, f"{self._allocation(statement, own)}\n{text}")
+
     def _is_whole(self, statement: cst.Expr) -> bool:
         """A barrier, or an operator on whole tiles that all threads execute together."""
         call = statement.value
@@ -379,6 +407,8 @@ class _Writer:
         name = (self.job.file.names.resolve(call.func) or "").removeprefix(LANGUAGE)
         if name in _BARRIERS:
             return True
+        if name == "reduce_sum" and (own := self._own(call.args[0].value)) is not None:
+            return self.last and code(call.args[-1]) == f"dim={len(own.shape)}"  # by :mod:`.warps`, along the threads
         return name in ("clear", "fill") and all(
             isinstance(arg.value, cst.Name) and not self._own_scalar(arg.value)
             for arg in call.args
