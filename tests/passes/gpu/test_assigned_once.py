@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import numpy as np
 import pytest
 
 from tests.passes.gpu.one_pass import after
 from tests.passes.gpu.support import agree, gpu_file
+from tests.passes.simulated import run
 from tl2npu.passes.plain.assigned_once import name_values
 
 PARAMS = "L: T.Tensor((3,), 'int32'), A: T.Tensor((64, 64), 'float32'), B: T.Tensor((64, 64), 'float32')"
@@ -149,3 +152,51 @@ def test_any_other_number_of_values_is_none(old: str, new: str) -> None:
     assert old in body
     text = gpu_file(PARAMS, body.replace(old, new) + COPY.replace("first", "first[0]"), args="whole=False, shift=4")
     assert 'first = T.alloc_local([1], "int32")' in after(name_values, text)
+
+
+CHOICES = {
+    "two arms": ("if bx > 0:\n    first = L[bx] - 32\nelse:\n    first = 32\n", [32, 0]),
+    "a value before": ("first = L[bx] + 32\nif first >= 64:\n    first = 64 - first\n", [32, 0]),
+    "one choice behind another": (
+        "first = L[bx]\nif first > 8:\n    first = first - 24\nif first == 8:\n    first = 0\nelse:\n    first = 32\n",
+        [32, 0],
+    ),
+}
+CHOSEN = """
+a = T.alloc_shared((32, 64), "float32")
+T.copy(A[first, 0], a)
+for i, j in T.Parallel(32, 64):
+    a[i, j] = a[i, j] * 2.0
+T.copy(a, B[bx * 32, 0])
+"""
+
+
+@pytest.mark.parametrize("loop", ["", "for k in T.serial(1):\n"])
+@pytest.mark.parametrize(("given", "rows"), CHOICES.values(), ids=CHOICES)
+def test_a_choice_of_values_is_one_value(given: str, rows: list[int], loop: str) -> None:
+    body = given + CHOSEN.strip()
+    text = gpu_file(PARAMS, 'first = T.alloc_var("int32")\n' + loop + (indent(body, "    ") if loop else body))
+    new = after(name_values, text)
+    assert new.count("first = ") == 1
+    assert "if first" not in new
+    values = np.random.default_rng(0).normal(size=(64, 64)).astype("float32")
+    made = agree(text, {"L": np.array([0, 32, 64], np.int32), "A": values})
+    found = run(made, {"L": np.array([0, 32, 64], np.int32), "A": values})["B"]
+    np.testing.assert_array_equal(found, 2 * np.concatenate([values[row : row + 32] for row in rows]))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "if bx > 0:\n    first = 32\n",  # else what it was
+        "if bx > 0:\n    first = 32\n    last = 1\nelse:\n    first = 0\n",
+        "first = 0\nlast = first\nif bx > 0:\n    first = 32\n",
+        "first = 0\nfor k in T.serial(2):\n    if bx > k:\n        first = first + 16\n",
+        "first = 0\nif last > 0:\n    first = 32\n",  # a variable that changes
+        "first = 0\nif L[bx] > 0:\n    first = 32\nL[bx] = 1\n",  # read again behind the store
+    ],
+)
+def test_any_other_choice_stays_a_variable(given: str) -> None:
+    alloc = 'first = T.alloc_var("int32")\nlast = T.alloc_var("int32")\nlast = 0\nlast = last + 1\n'
+    text = gpu_file(PARAMS, alloc + given + CHOSEN.strip())
+    assert 'first = T.alloc_var("int32")' in after(name_values, text)
