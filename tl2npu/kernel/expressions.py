@@ -103,7 +103,7 @@ class Evaluator:
         return found if isinstance(found, float) else self.sym(node, env).constant
 
     def sequence(self, node: cst.BaseExpression, env: Env) -> tuple[tuple[cst.BaseExpression, Env], ...]:
-        """The items of a tuple or list, or of two in a row, also behind a name or a star; else the expression itself.
+        """The items of a tuple or list, of two in a row, or of a choice, also behind a name or a star; else the node.
 
         A star before what is no tuple or list that is written out stays, with an unknown number of items.
         """
@@ -117,6 +117,11 @@ class Evaluator:
             sides = [(side, self.sequence(side, env)) for side in (node.left, node.right)]
             if all([item for item, _ in found] != [side] for side, found in sides):
                 return (*sides[0][1], *sides[1][1])
+        elif type(node) is cst.IfExp:
+            arms = [self.sequence(arm, env) for arm in (node.body, node.orelse)]
+            pairs = list(zip(*arms, strict=False)) if len(arms[0]) == len(arms[1]) > 1 else []
+            if pairs and all(item_env is env for pair in pairs for _, item_env in pair):
+                return tuple((_chosen(node, left, right), env) for (left, _), (right, _) in pairs)
         return ((node, env),)
 
     def _items(self, item: cst.BaseElement, env: Env) -> tuple[tuple[cst.BaseExpression, Env], ...]:
@@ -336,6 +341,14 @@ class Evaluator:
     def scalar(self, node: cst.BaseExpression, env: Env) -> Scalar:
         """An expression operand."""
         return Scalar(node, self.sym(node, env), self.loads(node, env))
+
+
+def _chosen(node: cst.IfExp, body: cst.BaseExpression, orelse: cst.BaseExpression) -> cst.BaseExpression:
+    """One item of a choice of two tuples."""
+    if code(body) == code(orelse):
+        return body
+    parentheses = {"lpar": [cst.LeftParen()], "rpar": [cst.RightParen()]}
+    return cst.IfExp(test=node.test, body=body, orelse=orelse, **parentheses)
 
 
 @remembered
