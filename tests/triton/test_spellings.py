@@ -199,6 +199,6 @@ def test_methods_of_a_tile() -> None:
     )
     assert refusals(turned) == []
     x = RNG.uniform(0.5, 1.5, (64, 128)).astype(np.float32)
-    body = f"{TOTAL}.expand_dims(1)\n    y = x / total.broadcast_to([ROWS, N])"
+    body = f"{TOTAL}.expand_dims(1)\n    y = x / total.cast(tl.float32).broadcast_to([ROWS, N])"
     for found in outputs(ROWS.replace("BODY", body), {"x_ptr": x}, "rows", (16,)):
         np.testing.assert_allclose(found["y_ptr"], x / x.sum(axis=1, keepdims=True), rtol=1e-5)

@@ -27,7 +27,7 @@ _CUT_OFF = frozenset({"int8", "uint8", "int16", "int32"})
 _EXACT: Mapping[str, int] = {"sum": 2**8, "max": 2**24, "min": 2**24}
 """The size up to which integers are reduced as float32, which has all up to 2^24; a unified buffer holds 2^16 terms."""
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
-_MEMBERS = {"to": "cast", "trans": "trans", "expand_dims": "expand_dims", "broadcast_to": "broadcast_to"}
+_MEMBERS = {"to": "cast", **{name: name for name in ("cast", "trans", "expand_dims", "broadcast_to")}}
 
 
 class Calls(Expressions):
