@@ -347,8 +347,7 @@ def _chosen(node: cst.IfExp, body: cst.BaseExpression, orelse: cst.BaseExpressio
     """One item of a choice of two tuples."""
     if code(body) == code(orelse):
         return body
-    parentheses = {"lpar": [cst.LeftParen()], "rpar": [cst.RightParen()]}
-    return cst.IfExp(test=node.test, body=body, orelse=orelse, **parentheses)
+    return cst.IfExp(test=node.test, body=body, orelse=orelse, lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
 @remembered
