@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.factories.configs import ALL, SINGLE_CORE
+from tl2npu.kernel.model import Buffer
 from tl2npu.passes.gpu import (
     atomics,
     choices,
@@ -88,6 +89,10 @@ class _Rest:
     read: frozenset[str]
     authors: frozenset[str]
 
+    def is_made(self, buffer: Buffer) -> bool:
+        """Whether a pass made a tile."""
+        return buffer.name not in self.authors
+
     def with_memories(self, job: Job) -> None:
         """Tiles in their memories, and copies."""
         element_copies.to_copies(job)
@@ -114,8 +119,8 @@ class _Rest:
         if job.ways.tight:
             late_sums.put_off(job)
         else:
-            unread.drop(job)
-            conversions.once(job, lambda buffer: buffer.name not in self.authors)
+            conversions.once(job, self.is_made)
+            unread.drop(job, self.is_made)
         renamed.drop(job)
         merged.steps(job, self.authors)
         arms.make_where_read(job, self.authors)

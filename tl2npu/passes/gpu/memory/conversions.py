@@ -12,11 +12,11 @@ import libcst as cst
 
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Scalar, Stmt, children, walk, walk_with_parents
+from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Op, Scalar, Stmt, walk, walk_with_parents
 from tl2npu.passes.gpu.launch.grid import is_outside
+from tl2npu.passes.gpu.memory import repeated
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Plan
-from tl2npu.source.edits import Edits
 
 _Values = Mapping[Stmt, tuple[Buffer, Set[Buffer]]]
 """Statements that make a value, each with its tile and with what it reads."""
@@ -25,7 +25,7 @@ _Values = Mapping[Stmt, tuple[Buffer, Set[Buffer]]]
 def once(job: Job, is_made: Callable[[Buffer], bool]) -> None:
     """Of values that go to a tile which holds nothing else; ``is_made``: a pass made the tile."""
     _lift(job, _values(job, is_made))
-    _drop(job, _values(job, is_made))
+    repeated.drop(job, is_made)
 
 
 def _values(job: Job, is_made: Callable[[Buffer], bool]) -> _Values:
@@ -87,28 +87,3 @@ def _outermost(sources: Set[Buffer], parents: Sequence[Stmt]) -> Loop | None:
 
 def _written(stmts: Sequence[Stmt]) -> set[Buffer]:
     return {a.operand.buffer for stmt in walk(stmts) for a in accesses(stmt) if a.writes}
-
-
-def _drop(job: Job, found: _Values) -> None:
-    """Those whose tile has the value on every way to them."""
-    edits = Edits(job.file.index)
-    sources = dict(found.values())
-
-    def run(body: Sequence[Stmt], there: set[Buffer]) -> set[Buffer]:
-        for stmt in body:
-            if stmt in found:
-                tile = found[stmt][0]
-                if tile in there:
-                    edits.remove(stmt.node)
-                    _tell(job, stmt, f"`{tile.name}` still has what this makes")
-                    continue
-                there = {other for other in there if tile not in sources[other]} | {tile}
-                continue
-            changed = _written([stmt])
-            kept = {tile for tile in there if not sources[tile] & changed}
-            ends = [run(part, kept) for part in children(stmt)]
-            there = set.intersection(*ends) if isinstance(stmt, Branch) else kept
-        return there
-
-    run(job.kernel.body, set())
-    job.apply(edits)

@@ -1,0 +1,162 @@
+"""TL137, TL144, TL145: what is computed again where its tile still has it, or another one has.
+
+Element-wise statements convert their operands, compare for their conditions, and take numbers out of tensors where
+they stand. Statements are compared by their text, with what their names and tiles stand for there in place of the names
+(value numbering). Work that an author does for nothing stays.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.environment import Static
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.memory.liveness import Liveness
+from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Op, Stmt, Store, children, walk
+from tl2npu.kernel.symbolic import Sym
+from tl2npu.passes.job import Job
+from tl2npu.source.edits import Edits
+from tl2npu.source.tree import names_in
+
+_NAME = re.compile(r"(?<![\w.\"'])[A-Za-z_]\w*")
+_LOOPS = ("parallel", "serial", "unroll")
+
+_Held = dict[Buffer, int]
+"""The number of the value that each tile holds."""
+
+
+def drop(job: Job, is_made: Callable[[Buffer], bool]) -> None:
+    """Leave such statements out, as long as there are any; ``is_made``: a pass made the tile."""
+    while _Values(job, is_made).drop():
+        continue
+
+
+class _Values:
+    """The values of one kernel."""
+
+    def __init__(self, job: Job, is_made: Callable[[Buffer], bool]) -> None:
+        self._job = job
+        self._is_made = is_made
+        self._edits = Edits(job.file.index)
+        self._counter = itertools.count()
+        self._numbers: dict[object, int] = {}
+        steps = Liveness(job.kernel).steps
+        self._fresh = {step.stmt: step.fresh - step.reads for step in steps}
+        self._live = {step.stmt: step.live for step in steps}
+        self._changed = {tensor for tensor in _written(job.kernel.body) if tensor.memory is Memory.GM}
+        self._moved = False
+        """Readers of a tile take another one: what is known of the others is of no use any more."""
+
+    def drop(self) -> bool:
+        """Leave out what can be left out at once; True if what is left is to be looked at again."""
+        self._run(self._job.kernel.body, {}, edit=True)
+        self._job.apply(self._edits)
+        return self._moved
+
+    def _run(self, body: Sequence[Stmt], held: _Held, *, edit: bool) -> _Held:
+        """What tiles hold behind these statements."""
+        held = dict(held)
+        for place, stmt in enumerate(body):
+            written = _written([stmt])
+            value = self._value(stmt, *written, held) if len(written) == 1 else None
+            if value is not None:
+                (tile,) = written
+                if edit and self._is_made(tile) and not self._moved:
+                    self._leave(body, place, tile, [other for other, number in held.items() if number == value])
+                held[tile] = value
+            elif isinstance(stmt, Branch):
+                arms = [self._run(arm, held, edit=edit) for arm in (stmt.then, stmt.orelse)]
+                held = {tile: number for tile, number in arms[0].items() if arms[1].get(tile) == number}
+            else:
+                held = self._before_each_turn(stmt, held, written)
+                for inner in children(stmt):
+                    self._run(inner, held, edit=edit)
+        return held
+
+    def _before_each_turn(self, stmt: Stmt, held: _Held, written: set[Buffer]) -> _Held:
+        """What tiles hold in front of a loop and behind every turn of it."""
+        kept = {tile: number for tile, number in held.items() if tile not in written or self._is_made(tile)}
+        while written & kept.keys():
+            ends = [self._run(inner, kept, edit=False) for inner in children(stmt)]
+            still = {tile: number for tile, number in kept.items() if all(end.get(tile) == number for end in ends)}
+            if len(still) == len(kept):
+                break
+            kept = still
+        return kept
+
+    def _value(self, stmt: Stmt, tile: Buffer, held: _Held) -> int | None:
+        """The number of what a statement makes of a tile; None if it is not compared."""
+        inside = list(walk([stmt]))
+        if tile.memory is not Memory.UB or not all(map(_is_work, inside)):
+            return None
+        read = {access.operand.buffer for one in inside for access in accesses(one)}
+        if read & self._changed or any(buffer.memory not in (Memory.GM, Memory.UB) for buffer in read):
+            return None
+        for buffer in read:
+            held.setdefault(buffer, next(self._counter))
+        bound = [item.name for one in inside if isinstance(one, Loop) for item in one.ranges]
+        bound += [one.name for one in inside if isinstance(one, Let)]
+        texts = {name: f"${number}" for number, name in enumerate(dict.fromkeys(bound))}
+        overwritten = tile in self._fresh.get(stmt, ())
+
+        def value_of(match: re.Match[str]) -> str:
+            name = match[0]
+            if name not in texts:
+                found = stmt.env.lookup(name)
+                if isinstance(found, Buffer):
+                    kind = "tile" if found is tile else "of"
+                    texts[name] = f"${kind}" if overwritten and found is tile else f"${kind} {held[found]}"
+                else:
+                    texts[name] = str(found) if isinstance(found, (Sym, Static)) else name
+            return texts[name]
+
+        lines = [line for line in code(stmt.node).splitlines() if not line.lstrip().startswith("#")]
+        key = _NAME.sub(value_of, " ".join(" ".join(lines).split())), tile.shape, tile.dtype, tile.outside
+        return self._numbers.setdefault(key, next(self._counter))
+
+    def _leave(self, body: Sequence[Stmt], place: int, tile: Buffer, others: Sequence[Buffer]) -> None:
+        """Leave a statement out whose tile, or another one, has the value already."""
+        stmt = body[place]
+        if tile in others:
+            text = f"`{tile.name}` still has what this makes"
+        else:
+            for other in others:
+                readers = self._readers(body, place, tile, other)
+                if readers is not None:
+                    break
+            else:
+                return
+            for name in (name for reader in readers for name in names_in(reader.node) if name.value == tile.name):
+                self._edits.replace(name, name.with_changes(value=other.name))
+            self._moved, text = True, f"`{other.name}` has what this makes of `{tile.name}`"
+        self._edits.remove(stmt.node)
+        code = {Copy: "TL144", Op: "TL145"}.get(type(stmt), "TL137")
+        self._job.change(code, stmt.node, text)
+
+    def _readers(self, body: Sequence[Stmt], place: int, tile: Buffer, other: Buffer) -> list[Stmt] | None:
+        """The statements that read a tile until it is overwritten, where another one keeps its value until then."""
+        readers: list[Stmt] = []
+        kept = True
+        for stmt in body[place + 1 :]:
+            touched = [a for one in walk([stmt]) for a in accesses(one) if a.operand.buffer is tile]
+            if touched and tile in self._fresh.get(stmt, ()):
+                return readers
+            kept = kept and other not in _written([stmt])
+            if touched and (not kept or any(access.writes for access in touched)):
+                return None
+            readers += [stmt] if touched else []
+        return readers if tile not in self._live.get([body[place], *readers][-1], {tile}) else None
+
+
+def _is_work(stmt: Stmt) -> bool:
+    """What is done in UB, the same in every run, in the text of the kernel itself."""
+    if isinstance(stmt, Loop):
+        return stmt.kind in _LOOPS and not stmt.via
+    return isinstance(stmt, (Op, Copy, Store, Let, Branch)) and not stmt.via
+
+
+def _written(stmts: Sequence[Stmt]) -> set[Buffer]:
+    return {access.operand.buffer for stmt in walk(stmts) for access in accesses(stmt) if access.writes}
