@@ -1,5 +1,7 @@
 """TL137: a copy between two vector tiles of one shape and type that does nothing but rename the tile; one nobody reads.
 
+So does one that converts what another copy moves, or moves what it converts, and what goes to float32 and back.
+
 On a GPU one of them is shared by the threads and the other one is in registers; on an NPU both are in UB. A tile that
 is copied out of L0C and not read has no place where the compiler could wait for it (TL845).
 """
@@ -18,12 +20,14 @@ from tl2npu.kernel.memory.roles import sites
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Stmt
 from tl2npu.passes.gpu.memory.landing import goes_by_rows
 from tl2npu.passes.job import Job
-from tl2npu.passes.writing.numbers import literal
+from tl2npu.passes.writing.numbers import element_type, literal
 from tl2npu.passes.writing.statements import parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
 _VECTOR = ("alloc_shared", "alloc_ub")
+_HALVES = ("float16", "bfloat16")
+"""What float32 has exactly."""
 
 
 def drop(job: Job) -> None:
@@ -77,7 +81,7 @@ class _Copies:
                 continue
             if self.unread(copy):
                 self.write({}, copy, f"nothing reads `{copy.dst.buffer.name}`")
-            elif self.is_plain(copy) and not self.load(copy):
+            elif not self.load(copy) and self.is_plain(copy):
                 self.stores(copy)
         self.job.apply(self.edits)
         return bool(self.taken)
@@ -135,10 +139,25 @@ class _Copies:
     def load(self, copy: Copy) -> bool:
         """Load into the tile that is used."""
         first = self.loaded(copy)
-        if first is None or _is_product(first):
+        if first is None or _is_product(first) or not (self.is_plain(copy) or self.passes(first, copy)):
             return False
         self.write_load(first, copy)
         return True
+
+    def passes(self, first: Copy, copy: Copy) -> bool:
+        """Whether one copy does what two do, of which one converts, or the second one takes back what the first did."""
+        tile, ends = copy.src.buffer, (first.src, copy.dst)
+        if not copy.src.is_whole or first.options or copy.options or tile.alloc not in _VECTOR:
+            return False
+        if any(b.memory is not Memory.UB for b in (tile, ends[0].buffer, ends[1].buffer)):
+            return False
+        if any(end.dims is not None and sum(not d.is_point for d in end.dims) != len(tile.shape) for end in ends):
+            return False
+        one, other = (end.buffer.dtype for end in ends)
+        if tile.dtype in (one, other):
+            return True
+        source, between = (element_type(self.job, buffer) for buffer in (ends[0].buffer, tile))
+        return one == other and source in _HALVES and between == "float32"
 
     def write_load(self, first: Copy, copy: Copy, *, by_rows: bool = False) -> None:
         """Leave out the tile between; ``by_rows``: what was copied from it is taken whole in another way."""
@@ -147,7 +166,7 @@ class _Copies:
         whole = f"T.tile.mul({b.name}, {b.name}, {literal(self.job, b, cst.Integer('1'))})" if by_rows else ""
         taken = parse(self.job, whole, copy.node) if by_rows else ()
         unused = a if self.others(a, copy) == [first] else None
-        self.write({first: (first.dst.node, b.name)}, copy, message, unused=unused, instead=taken)
+        self.write({first: (first.dst.node, copy.dst.node)}, copy, message, unused=unused, instead=taken)
 
     def stores(self, copy: Copy) -> None:
         """``T.copy(a, b); T.copy(b, C[...])`` with nothing else in ``b``."""
@@ -155,14 +174,14 @@ class _Copies:
         readers, site = self.others(b, copy), self.places[id(copy)]
         if not readers or any(isinstance(s, Copy) and s.dst.buffer is a and _is_product(s) for s in self.stmts):
             return
-        changed: dict[Copy, tuple[cst.BaseExpression, str]] = {}
+        changed: dict[Copy, tuple[cst.BaseExpression, cst.BaseExpression]] = {}
         for stmt in readers:
             there = self.places[id(stmt)]
             if not isinstance(stmt, Copy) or stmt.src.buffer is not b or not stmt.src.is_whole:
                 return
             if stmt.dst.buffer.memory is not Memory.GM or there.body is not site.body or there.position < site.position:
                 return
-            changed[stmt] = (stmt.src.node, a.name)
+            changed[stmt] = (stmt.src.node, cst.Name(a.name))
         last = max(self.places[id(stmt)].position for stmt in readers)
         for stmt in site.body[site.position + 1 : last]:
             if any(operand.buffer is a for operand in writes(stmt, deep=True)):
@@ -171,7 +190,7 @@ class _Copies:
 
     def write(
         self,
-        changed: dict[Copy, tuple[cst.BaseExpression, str]],
+        changed: dict[Copy, tuple[cst.BaseExpression, cst.BaseExpression]],
         copy: Copy,
         message: str,
         *,
@@ -181,8 +200,8 @@ class _Copies:
         """Put other tiles into some copies, and leave one out, or write something ``instead``."""
         if unused is not None and unused.statement is not None:
             self.edits.remove(unused.statement)
-        for node, name in changed.values():
-            self.edits.replace(node, cst.Name(name))
+        for node, other in changed.values():
+            self.edits.replace(node, other.deep_clone())
         leave = self.edits.remove if copy.node in self.job.original else self.edits.move  # with the reason above it
         if instead:
             self.edits.replace_many(copy.node, instead)

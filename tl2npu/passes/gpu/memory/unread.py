@@ -41,11 +41,12 @@ def _is_fill(stmt: Stmt) -> bool:
 def _is_work(step: Step, landed: set[Buffer]) -> bool:
     """Work on tiles in UB, one statement or a loop that goes over a tile, which takes no product from the cube core."""
     inside = [step.stmt, *step.inner]
+    touched = {access.operand.buffer for stmt in inside for access in accesses(stmt)}
     return (
         bool(step.writes)
         and isinstance(step.stmt, Loop if step.inner else (Copy, Op))
         and not any(stmt.via for stmt in inside)
-        and all(a.operand.buffer.memory is Memory.UB and a.operand.buffer not in landed for s in inside for a in accesses(s))
+        and all(buffer.memory is Memory.UB and buffer not in landed for buffer in touched)
     )
 
 
