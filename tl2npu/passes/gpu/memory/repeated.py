@@ -11,13 +11,18 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 
+import libcst as cst
+
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.environment import Static
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.liveness import Liveness
-from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Op, Stmt, Store, children, walk
+from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Op, Scalar, Stmt, Store, children, walk
+from tl2npu.kernel.numbers import value_of
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
@@ -47,6 +52,13 @@ class _Values:
         self._fresh = {step.stmt: step.fresh - step.reads for step in steps}
         self._live = {step.stmt: step.live for step in steps}
         self._changed = {tensor for tensor in _written(job.kernel.body) if tensor.memory is Memory.GM}
+        self._products = {
+            stmt.dst.buffer
+            for stmt in job.kernel.walk()
+            if isinstance(stmt, Copy) and stmt.src.buffer.memory is Memory.L0C
+        }
+        self._zeros: set[int] = set()
+        """The numbers of tiles full of zeros."""
         self._moved = False
         """Readers of a tile take another one: what is known of the others is of no use any more."""
 
@@ -64,8 +76,13 @@ class _Values:
             value = self._value(stmt, *written, held) if len(written) == 1 else None
             if value is not None:
                 (tile,) = written
-                if edit and self._is_made(tile) and not self._moved:
-                    self._leave(body, place, tile, [other for other, number in held.items() if number == value])
+                if edit and not self._moved:
+                    if self._is_made(tile):
+                        self._leave(body, place, tile, [other for other, number in held.items() if number == value])
+                    if held.get(tile) in self._zeros and (added := _added(stmt, tile)) not in (None, *self._products):
+                        self._begin(body, place, tile, added)
+                if isinstance(stmt, Op) and stmt.op.kind is Kind.FILL and _is_zero(stmt.args.get("value")):
+                    self._zeros.add(value)
                 held[tile] = value
             elif isinstance(stmt, Branch):
                 arms = [self._run(arm, held, edit=edit) for arm in (stmt.then, stmt.orelse)]
@@ -136,6 +153,22 @@ class _Values:
         code = {Copy: "TL144", Op: "TL145"}.get(type(stmt), "TL137")
         self._job.change(code, stmt.node, text)
 
+    def _begin(self, body: Sequence[Stmt], place: int, tile: Buffer, added: Buffer) -> None:
+        """A sum that has one addend so far is that: it is made in the tile of the sum, or copied there."""
+        stmt = body[place]
+        users = [number for number, one in enumerate(body) if added in _touched([one])]
+        between = body[users[0] : place]
+        everywhere = sum(added in _touched([one], deep=False) for one in self._job.kernel.walk())
+        alone = self._is_made(added) and users[-1] == place and tile not in _touched(between)
+        if alone and everywhere == sum(added in _touched([one], deep=False) for one in walk(body)):
+            for name in (name for one in between for name in names_in(one.node) if name.value == added.name):
+                self._edits.replace(name, name.with_changes(value=tile.name))
+            self._edits.remove(stmt.node)
+        else:
+            self._edits.replace_many(stmt.node, parse(self._job, f"T.copy({added.name}, {tile.name})", stmt.node))
+        self._job.change("TL137", stmt.node, f"`{tile.name}` is all zeros, and becomes `{added.name}`")
+        self._moved = True
+
     def _readers(self, body: Sequence[Stmt], place: int, tile: Buffer, other: Buffer) -> list[Stmt] | None:
         """The statements that read a tile until it is overwritten, where another one keeps its value until then."""
         readers: list[Stmt] = []
@@ -151,6 +184,33 @@ class _Values:
         return readers if tile not in self._live.get([body[place], *readers][-1], {tile}) else None
 
 
+def _added(stmt: Stmt, tile: Buffer) -> Buffer | None:
+    """The tile, of the same shape and type, that a statement adds to all of another one and does nothing else."""
+    if isinstance(stmt, Op) and stmt.op.name == "tile.add":
+        operands = [operand for name, operand in stmt.operands if name != "dst"]
+    elif isinstance(stmt, Loop) and stmt.kind == "parallel" and len(stmt.body) == 1:
+        (store,) = stmt.body
+        if not isinstance(store, Store) or not isinstance(store.node, cst.AugAssign) or store.value.loads == ():
+            return None
+        if type(store.node.operator) is not cst.AddAssign or store.value.node is not store.value.loads[0].node:
+            return None
+        places = [[dim.lo for dim in operand.dims or ()] for operand in (store.target, store.value.loads[0])]
+        whole = [item.extent for item in stmt.ranges] == list(tile.shape) and all(r.start.is_zero for r in stmt.ranges)
+        if not whole or places[0] != places[1] or places[0] != [item.var for item in stmt.ranges]:
+            return None
+        operands = [store.target, *store.value.loads]
+    else:
+        return None
+    others = [operand.buffer for operand in operands if operand.buffer is not tile]
+    same = len(operands) == 2 and len(others) == 1 and (others[0].shape, others[0].dtype) == (tile.shape, tile.dtype)
+    plain = isinstance(stmt, Loop) or all(operand.is_whole for operand in operands)
+    return others[0] if same and plain and others[0].memory is Memory.UB else None
+
+
+def _is_zero(arg: object) -> bool:
+    return isinstance(arg, Scalar) and value_of(arg.node) == 0
+
+
 def _is_work(stmt: Stmt) -> bool:
     """What is done in UB, the same in every run, in the text of the kernel itself."""
     if isinstance(stmt, Loop):
@@ -160,3 +220,7 @@ def _is_work(stmt: Stmt) -> bool:
 
 def _written(stmts: Sequence[Stmt]) -> set[Buffer]:
     return {access.operand.buffer for stmt in walk(stmts) for access in accesses(stmt) if access.writes}
+
+
+def _touched(stmts: Sequence[Stmt], *, deep: bool = True) -> set[Buffer]:
+    return {access.operand.buffer for stmt in (walk(stmts) if deep else stmts) for access in accesses(stmt)}
