@@ -66,6 +66,8 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
     if element_types.is_integer(place.dtype):
         integers.choose(lowering, value, place, rest)
         return
+    if lowering.temporaries.tight and _fill_rows(lowering, value, place, rest):
+        return
     start, mark = len(lowering.steps), lowering.temporaries.mark()
     try:
         _Select(lowering, place, rest).all(condition, yes, no)
@@ -75,6 +77,25 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         lowering.temporaries.back_to(mark)
         lowering.forget_names()
         by_elements(lowering, value, place, rest)
+
+
+def _fill_rows(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> bool:
+    """Where memory is short, rows that get a number by what their index is are filled, without a mask of all elements."""
+    condition, yes, no = value.args
+    rows = lowering.nest.rows
+    if no.kind == "number":
+        condition, yes, no = opposite(condition), no, yes
+    indexed = not any(load.axes for load in condition.loads)
+    known = all(part.kind in ("compare", "logic", "index", "number", "binary", "negative") for part in condition.walk())
+    if rows is None or rows.extent.constant == 1 or condition.axes != frozenset("r") or not (indexed and known):
+        return False
+    if yes.kind != "number":
+        return False
+    lowering.materialise(no, place, rest)
+    fill = f"T.tile.fill({place.name}[{rows.name}, :], {lowering.scalar(yes, place.dtype)})"
+    lowering.line(f"for {rows.name} in T.serial({rows.text}):\n    if {show(condition)}:\n        {fill}")
+    lowering.note("TL145")
+    return True
 
 
 def _is_long(nest: Nest) -> bool:
