@@ -9,6 +9,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.element_types import plain
+from tl2npu.kernel.expressions import without_parentheses
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.source.literals import text_of
@@ -30,6 +31,12 @@ def multiples(file: FileKernels, located: Located) -> dict[str, int]:
         if pair is not None:
             found[pair[0]] = math.lcm(found.get(pair[0], 1), pair[1])
     return found
+
+
+def divisions(file: FileKernels, located: Located) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """What is asserted to be a multiple of what, of ``assert M % block_M == 0``, each without its own parentheses."""
+    rests = (_rest(test) for test in _tests(file, located))
+    return [(without_parentheses(r.left), without_parentheses(r.right)) for r in rests if r is not None]
 
 
 def largest(file: FileKernels, located: Located) -> dict[str, int]:
@@ -118,6 +125,16 @@ def _negated(test: cst.BaseExpression) -> cst.BaseExpression | None:
 
 def _multiple(test: cst.BaseExpression) -> tuple[str, int] | None:
     """``N`` and 16 of ``N % 16 == 0`` or ``not N % 16``."""
+    rest = _rest(test)
+    if rest is None:
+        return None
+    if isinstance(rest.left, cst.Name) and isinstance(rest.right, cst.Integer) and rest.right.evaluated_value > 0:
+        return rest.left.value, rest.right.evaluated_value
+    return None
+
+
+def _rest(test: cst.BaseExpression) -> cst.BinaryOperation | None:
+    """``N % M`` of ``N % M == 0`` or ``not N % M``."""
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         rest: cst.BaseExpression = test.expression
     elif isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
@@ -127,11 +144,7 @@ def _multiple(test: cst.BaseExpression) -> tuple[str, int] | None:
         rest = test.left
     else:
         return None
-    if not isinstance(rest, cst.BinaryOperation) or not isinstance(rest.operator, cst.Modulo):
-        return None
-    if isinstance(rest.left, cst.Name) and isinstance(rest.right, cst.Integer) and rest.right.evaluated_value > 0:
-        return rest.left.value, rest.right.evaluated_value
-    return None
+    return rest if isinstance(rest, cst.BinaryOperation) and isinstance(rest.operator, cst.Modulo) else None
 
 
 def _is_zero(node: cst.BaseExpression) -> bool:

@@ -50,6 +50,17 @@ class Bounds:
         """Proved to be at least 0."""
         return _is_not_negative(tuple(self.ranges.items()), self.facts, self.expanded(sym), self.sizes)
 
+    def divided(self, size: str, tile: Sym) -> Bounds:
+        """The same, with a size that is a multiple of a tile: of a name for how often that fits."""
+        whole = tile * Sym.of({(Var(f"{size} // {tile}"),): 1})
+
+        def of(sym: Sym) -> Sym:
+            return sym.map_variables({size: whole}.get)
+
+        values = {name: of(value) for name, value in self.values.items()}
+        ranges = {name: (of(first), of(last)) for name, (first, last) in self.ranges.items()}
+        return Bounds(ranges, tuple(map(of, self.facts)), {**values, size: whole}, self.sizes)
+
     def expanded(self, sym: Sym) -> Sym:
         """Names replaced by what they stand for."""
         found = self._expanded.get(sym)

@@ -21,7 +21,10 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.assertions import divisions
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Operand
+from tl2npu.kernel.ranges.known import Known
+from tl2npu.kernel.ranges.reach import parents_of
 from tl2npu.passes.gpu.memory import allocations
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing import numbers as fills_values
@@ -51,7 +54,7 @@ def insert(job: Job) -> bool:
     edits = Edits(job.file.index)
     names = Names(job)
     own = {buffer: tile for buffer, tile in found.items() if tile.pure}
-    behind = _Behind(kernel)
+    behind = _Behind(job)
     for buffer, tile in found.items():
         assert isinstance(buffer.node, cst.Call)
         if tile.pure:
@@ -61,7 +64,7 @@ def insert(job: Job) -> bool:
             edits.replace(shape, _with_units(buffer, shape, tile.units))
             job.change("TL155", buffer.node, f"gave `{buffer.name}` the axes of its tensor")
             for copy in tile.copies:
-                if copy.dst.buffer is buffer and copy.dst.is_whole and behind.is_used(copy.src):
+                if copy.dst.buffer is buffer and copy.dst.is_whole and behind.is_used(copy):
                     edits.replace_many(
                         copy.node, [*parse(job, _fill(job, buffer, copy, buffer.name), copy.node), copy.node]
                     )
@@ -170,7 +173,7 @@ def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind
         extra = parse(job, text, copy.node)
         moved = replaced(copy.node, {id((copy.dst if loads else copy.src).node): cst.Name(name)})
         before = []
-        if loads and behind.is_used(copy.src):
+        if loads and behind.is_used(copy):
             before = parse(job, _fill(job, buffer, copy, name), copy.node)
         edits.replace_many(copy.node, [*before, moved, *extra] if loads else [*extra, moved])
     job.change("TL155", buffer.node, f"`{name}`, with the axes of the tensor, stands between it and `{buffer.name}`")
@@ -180,7 +183,10 @@ def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind
 class _Behind:
     """Whether anything is made of the elements of a tile that lie behind the end of its tensor."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, job: Job) -> None:
+        kernel = job.kernel
+        self._known = Known(kernel, job.located.evaluator)
+        self._sizes = divisions(job.file, job.located)
         self._turns = {item.var for loop in kernel.walk() if isinstance(loop, Loop) for item in loop.ranges}
         self._stores = [found for stmt in kernel.walk() if (found := _stored(stmt)) is not None]
         self._feeds_cube = any(
@@ -188,9 +194,22 @@ class _Behind:
             for stmt in kernel.walk()
         )
 
-    def is_used(self, load: Operand) -> bool:
+    def is_used(self, copy: Copy) -> bool:
         """True if a gemm may add such rows up, a store keep them, or a column be missing of a row that is stored."""
-        return self._feeds_cube or not _whole_columns(load) or not all(self._end_alike(s, load) for s in self._stores)
+        load = copy.src
+        used = self._feeds_cube or not _whole_columns(load) or not all(self._end_alike(s, load) for s in self._stores)
+        return used and not self._is_inside(copy)
+
+    def _is_inside(self, copy: Copy) -> bool:
+        """A region that ends in its tensor, as the factory asserts what tiles divide."""
+        bounds = self._known.around(copy, parents_of(self._known.kernel, copy))
+        for size, tile in self._sizes:
+            if isinstance(size, cst.Name):
+                bounds = bounds.divided(size.value, self._known.evaluator.sym(tile, copy.env))
+        return all(
+            dim.is_point or (dim.extent is not None and bounds.is_not_negative(end - dim.lo - dim.extent))
+            for dim, end in zip(copy.src.dims or (), copy.src.buffer.shape, strict=True)
+        )
 
     def _end_alike(self, store: Operand, load: Operand) -> bool:
         """True if the rows of a store are those of a load, in a tensor of as many: together, or one in each turn."""

@@ -80,7 +80,7 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
 
 
 def _fill_rows(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) -> bool:
-    """Where memory is short, rows that get a number by what their index is are filled, without a mask of all elements."""
+    """Where memory is short, rows that get a number because of their index are filled, without a mask of all."""
     condition, yes, no = value.args
     rows = lowering.nest.rows
     if no.kind == "number":

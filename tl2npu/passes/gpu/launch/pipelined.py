@@ -14,6 +14,7 @@ import libcst as cst
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.assertions import divisions
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Side, Stmt, children, walk
 from tl2npu.kernel.stages import (
     changed_variables,
@@ -346,8 +347,15 @@ def _fills(
             return None
         if not all(_reader(job).is_decided(node, env) for node in (size_node, extent_node)):
             return None
-        tests.append(f"{factor(code(size_node))} % {factor(code(extent_node))} == 0")
+        test = f"{factor(code(size_node))} % {factor(code(extent_node))} == 0"
+        tests += [test] if test not in job.fact(_asserted) else []
     return tests
+
+
+def _asserted(job: Job) -> frozenset[str]:
+    """Tests that hold wherever the factory comes to its kernel."""
+    pairs = divisions(job.file, job.located)
+    return frozenset(f"{factor(code(size))} % {factor(code(tile))} == 0" for size, tile in pairs)
 
 
 def _size_and_tile(job: Job, turns: Turns) -> tuple[Sym | None, Sym | None]:

@@ -35,6 +35,8 @@ class Assignment:
         self.operand_names: dict[tuple[int, Buffer], str] = {}
         self.product_names: dict[int, tuple[str, str]] = {}
         self.landed: set[Buffer] = set()
+        self.zeros: dict[int, dict[str, tuple[str, int]]] = {}
+        """By block and number of rows, the tiles of zeros in L1, each with the position where it is made."""
 
     def write(self) -> None:
         """Carry it out."""
@@ -81,15 +83,16 @@ class Assignment:
     def _start_by_zeros(self, chain: Chain, zero: Op, l0c: str) -> None:
         """A product of zeros, as narrow as the cube core multiplies: 16 columns of halves."""
         buffer = chain.buffer
-        lines, tiles = "", {}
+        site = self.layout.places[id(zero)]
+        lines, tiles = "", self.zeros.setdefault(id(site.body), {})
         for rows in (code(node) for node in buffer.shape_nodes):
-            if rows not in tiles:
+            if tiles.get(rows, ("", site.position + 1))[1] > site.position:
                 ub = self.names.fresh("zeros")
-                tiles[rows] = self.names.fresh(f"{ub}_l1")
-                made = [f'{name} = T.alloc_shared([{rows}, 16], "float16")' for name in (ub, tiles[rows])]
+                tiles[rows] = self.names.fresh(f"{ub}_l1"), site.position
+                made = [f'{name} = T.alloc_shared([{rows}, 16], "float16")' for name in (ub, tiles[rows][0])]
                 self.new_allocations.setdefault(buffer, []).extend(made)
-                lines += f"T.tile.fill({ub}, 0.0)\nT.copy({ub}, {tiles[rows]})\n"
-        operands = ", ".join(tiles[code(node)] for node in buffer.shape_nodes)
+                lines += f"T.tile.fill({ub}, 0.0)\nT.copy({ub}, {tiles[rows][0]})\n"
+        operands = ", ".join(tiles[code(node)][0] for node in buffer.shape_nodes)
         lines += f"T.gemm_v0({operands}, {l0c}, transpose_B=True, init=True)"
         self.plan.replace(zero.node, self._lines(lines, zero.node))
         self.job.change("TL624", zero.node, f"`{buffer.name}` starts with a product of zeros in L0C")

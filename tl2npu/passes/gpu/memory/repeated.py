@@ -51,6 +51,8 @@ class _Values:
         steps = Liveness(job.kernel).steps
         self._fresh = {step.stmt: step.fresh - step.reads for step in steps}
         self._live = {step.stmt: step.live for step in steps}
+        self._near = {buffer for buffer in job.kernel.buffers.values() if buffer.memory in (Memory.GM, Memory.UB)}
+        """What no cross-core transfer touches: a tile is handed over once."""
         self._changed = {tensor for tensor in _written(job.kernel.body) if tensor.memory is Memory.GM}
         self._products = {
             stmt.dst.buffer
@@ -178,7 +180,7 @@ class _Values:
             if touched and tile in self._fresh.get(stmt, ()):
                 return readers
             kept = kept and other not in _written([stmt])
-            if touched and (not kept or any(access.writes for access in touched)):
+            if touched and (not kept or any(access.writes for access in touched) or not _touched([stmt]) <= self._near):
                 return None
             readers += [stmt] if touched else []
         return readers if tile not in self._live.get([body[place], *readers][-1], {tile}) else None

@@ -20,9 +20,6 @@ from tl2npu.passes.gpu.memory.masked_products import Mask, masks_of
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
-_TIMES = Var("times")
-"""How often a tile fits into a size that it divides; no name of a kernel has no place."""
-
 
 def ask_for_tails(job: Job) -> None:
     """Put the masks under the condition that there is a tail."""
@@ -55,21 +52,9 @@ def _divided(job: Job, known: Known, loop: Loop, parents: tuple[Stmt, ...], mask
     for size, tile in _pairs(bounds) if len(kept) == 1 else ():
         if job.late.is_late(tile) or job.late.is_late(Sym.of({(size,): 1})) or not kept[0].depends_on(size.name):
             continue
-        if _divided_by(bounds, size.name, tile).is_not_negative(kept[0]):
+        if bounds.divided(size.name, tile).is_not_negative(kept[0]):
             return size.name, str(tile)
     return None
-
-
-def _divided_by(bounds: Bounds, size: str, tile: Sym) -> Bounds:
-    """The same, with a size that is a multiple of a tile."""
-    whole = tile * Sym.of({(_TIMES,): 1})
-
-    def divided(sym: Sym) -> Sym:
-        return sym.map_variables({size: whole}.get)
-
-    values = {name: divided(value) for name, value in bounds.values.items()}
-    ranges = {name: (divided(first), divided(last)) for name, (first, last) in bounds.ranges.items()}
-    return Bounds(ranges, tuple(map(divided, bounds.facts)), {**values, size: whole})
 
 
 def _pairs(bounds: Bounds) -> Iterator[tuple[Var, Sym]]:
