@@ -34,6 +34,7 @@ _SIGNS = {name: sign for sign, names, _ in _ROWS for name in names.split()}
 COMPUTED: Mapping[str, Callable[[Any, Any], Any]] = {sign: function for sign, _, function in _ROWS}
 """What each computes."""
 ARITHMETIC = frozenset(("+", "-", "*", "/", "//", "%"))
+BITWISE = frozenset(("&", "|", "^", "<<", ">>"))
 COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 
 

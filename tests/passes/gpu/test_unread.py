@@ -42,8 +42,8 @@ def test_a_fill_that_nobody_reads_goes(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        # it is added to
-        f"{LOOP}    a[i, j] += b[i, j]\nT.copy(a, O[0, 0])",
+        # it is added to, twice
+        f"for k in T.serial(2):\n    {LOOP}        a[i, j] += b[i, j]\nT.copy(a, O[0, 0])",
         # the load ends with its tensor
         "T.copy(X[64, 0], a)\nT.copy(a, O[0, 0])",
         # only a part is written

@@ -186,4 +186,5 @@ def _short(stem: str, word: str) -> str:
         return stem
     while len(stem) + len(word) + 1 > LONGEST and "_" in stem.strip("_"):
         stem = stem.rpartition("_")[0]
-    return f"{stem}_{word}"[:LONGEST].rstrip("_")
+    name = f"{stem}_{word}"
+    return name if len(name) <= LONGEST else name[: LONGEST + 1].rpartition("_")[0] or name[:LONGEST]

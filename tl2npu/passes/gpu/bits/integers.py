@@ -13,6 +13,7 @@ from itertools import product
 
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.elementwise.tree import Expr, number, show
+from tl2npu.source.signs import BITWISE
 
 INT32 = (-(1 << 31), (1 << 31) - 1)
 _INT64 = (-(1 << 63), (1 << 63) - 1)
@@ -125,7 +126,6 @@ def inverted(value: Integer) -> Integer:
     return replace(found, dtype=value.dtype, of_bits=True)
 
 
-BITWISE = frozenset({"&", "|", "^", "<<", ">>"})
 
 
 def _typed(sign: str, side: Integer, other: Integer, dtype: str) -> Integer:

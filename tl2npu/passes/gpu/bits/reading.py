@@ -14,7 +14,6 @@ from tl2npu.kernel.model import Operand
 from tl2npu.kernel.ranges.reach import Reach, parents_of
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.gpu.bits.integers import (
-    BITWISE,
     INT32,
     Integer,
     Known,
@@ -29,7 +28,7 @@ from tl2npu.passes.gpu.bits.integers import (
 from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.reading import Reading
 from tl2npu.passes.job import Job
-from tl2npu.source.signs import sign_of
+from tl2npu.source.signs import BITWISE, sign_of
 from tl2npu.source.tree import names_in, nodes_of
 
 WIDTH = "__width__"

@@ -15,7 +15,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Operand
 from tl2npu.kernel.numbers import value_of
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.source.signs import sign_of
+from tl2npu.source.signs import BITWISE, sign_of
 
 Kind = Literal["load", "number", "index", "binary", "negative", "call", "cast", "select", "compare", "logic", "unknown"]
 
@@ -147,8 +147,10 @@ def _shown(expr: Expr) -> tuple[str, int]:
     if expr.kind == "binary":
         level = _LEVELS.get(expr.name, 6)
         left, right = expr.args
-        tight = level + 1 if expr.name not in ("+", "*") or right.name not in ("+", "*") else level
-        return f"{show(left, level)} {expr.name} {show(right, max(tight, level + 1))}", level
+        if expr.name in BITWISE:  # nobody knows by heart how these bind beside others
+            chain = left.kind == "binary" and left.name == expr.name
+            return f"{show(left, level if chain else _NEGATIVE)} {expr.name} {show(right, _NEGATIVE)}", level
+        return f"{show(left, level)} {expr.name} {show(right, level + 1)}", level
     if expr.kind == "negative":
         return f"-{show(expr.args[0], _NEGATIVE)}", _NEGATIVE
     if expr.kind == "call":
