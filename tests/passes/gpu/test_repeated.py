@@ -121,3 +121,19 @@ def test_what_goes_to_float32_and_back_stays_what_it_is() -> None:
 def test_what_is_rounded_on_its_way_is_rounded() -> None:
     new = between("float32", "float16", "float32")
     assert new.count('"float16"') == 1
+
+
+def test_what_is_loaded_again_is_not_what_was_there() -> None:
+    """The tensor that is loaded from is stored to in between; a tile of a pass holds what was loaded."""
+    params = 'X: T.Tensor((64, 64), "float16"), O: T.Tensor((64, 64), "float32")'
+    body = """
+    o = T.alloc_fragment((64, 64), "float32")
+    for k in T.serial(2):
+        for i, j in T.Parallel(64, 64):
+            o[i, j] = X[i, j] * 2.0
+        for i, j in T.Parallel(64, 64):
+            X[i, j] = X[i, j] + 1.0
+    T.copy(o, O)
+    """
+    text = gpu_file(params, body, launch="T.Kernel(1, threads=128) as bx")
+    agree(text, {"X": INPUTS["X"].astype(np.float16)})

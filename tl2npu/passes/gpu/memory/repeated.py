@@ -96,10 +96,11 @@ class _Values:
         return held
 
     def _before_each_turn(self, stmt: Stmt, held: _Held, written: set[Buffer]) -> _Held:
-        """What tiles hold in front of a loop and behind every turn of it."""
-        kept = {tile: number for tile, number in held.items() if tile not in written or self._is_made(tile)}
+        """What tiles hold in front of a loop and behind every turn of it; behind any other statement."""
+        parts = children(stmt)
+        kept = {t: number for t, number in held.items() if t not in written or (parts and self._is_made(t))}
         while written & kept.keys():
-            ends = [self._run(inner, kept, edit=False) for inner in children(stmt)]
+            ends = [self._run(part, kept, edit=False) for part in parts]
             still = {tile: number for tile, number in kept.items() if all(end.get(tile) == number for end in ends)}
             if len(still) == len(kept):
                 break
@@ -116,6 +117,8 @@ class _Values:
             return None
         for buffer in read:
             held.setdefault(buffer, next(self._counter))
+        if isinstance(stmt, Copy) and stmt.src.is_whole and stmt.dst.is_whole and _is_alike(stmt.src.buffer, tile):
+            return held[stmt.src.buffer]
         bound = [item.name for one in inside if isinstance(one, Loop) for item in one.ranges]
         bound += [one.name for one in inside if isinstance(one, Let)]
         texts = {name: f"${number}" for number, name in enumerate(dict.fromkeys(bound))}
@@ -204,9 +207,14 @@ def _added(stmt: Stmt, tile: Buffer) -> Buffer | None:
     else:
         return None
     others = [operand.buffer for operand in operands if operand.buffer is not tile]
-    same = len(operands) == 2 and len(others) == 1 and (others[0].shape, others[0].dtype) == (tile.shape, tile.dtype)
+    same = len(operands) == 2 and len(others) == 1 and _is_alike(others[0], tile)
     plain = isinstance(stmt, Loop) or all(operand.is_whole for operand in operands)
-    return others[0] if same and plain and others[0].memory is Memory.UB else None
+    return others[0] if same and plain else None
+
+
+def _is_alike(one: Buffer, other: Buffer) -> bool:
+    same = (one.shape, one.dtype, one.outside) == (other.shape, other.dtype, other.outside)
+    return same and one.memory is other.memory is Memory.UB
 
 
 def _is_zero(arg: object) -> bool:
