@@ -13,7 +13,7 @@ from tl2npu.kernel.element_types import is_known
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.chains import Chain
 from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Operand, Scalar, Stmt, walk
-from tl2npu.passes.gpu.memory.landing import needs_own_tile, read_whole
+from tl2npu.passes.gpu.memory.landing import needs_own_tile, read_whole, reader_takes_whole
 from tl2npu.passes.gpu.memory.layout import Layout, ToL1
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.plan import Line, Plan
@@ -21,6 +21,7 @@ from tl2npu.passes.writing.statements import Names, expression, parse
 
 _F32 = "float32"
 _WHOLE = "# TL133: what reads a product first takes all of it at once, and what is below goes by rows"
+_APART = "# TL133: a product is loaded for the first reader of its tile, and this tile has another one above"
 
 
 class Assignment:
@@ -118,7 +119,8 @@ class Assignment:
         part = self.names.fresh(f"{buffer.name}_part")
         self._allocate(buffer, "shared", part)
         if not chain.added:
-            lines = self._lines(f"T.copy({l0c}, {part})\n{_WHOLE}\nT.copy({part}, {buffer.name})", at)
+            why = _APART if reader_takes_whole(self.layout, chain) else _WHOLE
+            lines = self._lines(f"T.copy({l0c}, {part})\n{why}\nT.copy({part}, {buffer.name})", at)
             self.job.change("TL133", at, f"`{buffer.name}` is copied to the vector cores")
         else:
             rank = len(buffer.shape)

@@ -23,13 +23,19 @@ from tl2npu.source.tree import walk as nodes
 def read_whole(layout: Layout, chain: Chain) -> bool:
     """The first reader of the sum takes the whole tile, and nothing reads the buffer above it in the text."""
     buffer = chain.buffer
-    site = layout.places[id(chain.anchor)]
     for stmt in layout.kernel.walk():
         if stmt is chain.anchor:
             break
         if any(operand.buffer is buffer for operand in reads(stmt)) and stmt not in chain.gemms:
             return False
-    return takes_whole(layout.late, [s for s in site.body[site.position + 1 :] if touches(s, buffer)], buffer)
+    return reader_takes_whole(layout, chain)
+
+
+def reader_takes_whole(layout: Layout, chain: Chain) -> bool:
+    """The first statement behind the product that touches its tile reads all of it."""
+    site = layout.places[id(chain.anchor)]
+    later = [stmt for stmt in site.body[site.position + 1 :] if touches(stmt, chain.buffer)]
+    return takes_whole(layout.late, later, chain.buffer)
 
 
 def needs_own_tile(layout: Layout, copy: Copy) -> bool:
