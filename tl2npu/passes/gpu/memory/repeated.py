@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import libcst as cst
@@ -59,8 +60,10 @@ class _Values:
             for stmt in job.kernel.walk()
             if isinstance(stmt, Copy) and stmt.src.buffer.memory is Memory.L0C
         }
-        self._zeros: set[int] = set()
-        """The numbers of tiles full of zeros."""
+        works = [(_sketch(stmt, *tiles), *tiles) for stmt in job.kernel.walk() if len(tiles := _written([stmt])) == 1]
+        counts = Counter(sketch for sketch, _ in works)
+        self._sketches = {sketch for sketch, tile in works if counts[sketch] > 1 and is_made(tile)}
+        """Of statements that may be the same."""
         self._moved = False
         """Readers of a tile take another one: what is known of the others is of no use any more."""
 
@@ -81,10 +84,9 @@ class _Values:
                 if edit and not self._moved:
                     if self._is_made(tile):
                         self._leave(body, place, tile, [other for other, number in held.items() if number == value])
-                    if held.get(tile) in self._zeros and (added := _added(stmt, tile)) not in (None, *self._products):
+                    added = _added(stmt, tile) if held.get(tile) == self._numbers.get(_zeros(tile), -1) else None
+                    if added not in (None, *self._products):
                         self._begin(body, place, tile, added)
-                if isinstance(stmt, Op) and stmt.op.kind is Kind.FILL and _is_zero(stmt.args.get("value")):
-                    self._zeros.add(value)
                 held[tile] = value
             elif isinstance(stmt, Branch):
                 arms = [self._run(arm, held, edit=edit) for arm in (stmt.then, stmt.orelse)]
@@ -117,12 +119,17 @@ class _Values:
             return None
         for buffer in read:
             held.setdefault(buffer, next(self._counter))
+        overwritten = tile in self._fresh.get(stmt, ())
         if isinstance(stmt, Copy) and stmt.src.is_whole and stmt.dst.is_whole and _is_alike(stmt.src.buffer, tile):
             return held[stmt.src.buffer]
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.FILL:
+            zeros = _is_zero(stmt.args.get("value")) and overwritten
+            return self._numbers.setdefault(_zeros(tile), next(self._counter)) if zeros else next(self._counter)
+        if _sketch(stmt, tile) not in self._sketches:
+            return next(self._counter)
         bound = [item.name for one in inside if isinstance(one, Loop) for item in one.ranges]
         bound += [one.name for one in inside if isinstance(one, Let)]
         texts = {name: f"${number}" for number, name in enumerate(dict.fromkeys(bound))}
-        overwritten = tile in self._fresh.get(stmt, ())
 
         def value_of(match: re.Match[str]) -> str:
             name = match[0]
@@ -210,6 +217,18 @@ def _added(stmt: Stmt, tile: Buffer) -> Buffer | None:
     same = len(operands) == 2 and len(others) == 1 and _is_alike(others[0], tile)
     plain = isinstance(stmt, Loop) or all(operand.is_whole for operand in operands)
     return others[0] if same and plain else None
+
+
+def _sketch(stmt: Stmt, tile: Buffer) -> tuple[object, ...]:
+    """What can be told of a statement without its text."""
+    what = stmt.op if isinstance(stmt, Op) else stmt.kind if isinstance(stmt, Loop) else None
+    touched = _touched([stmt]) - {tile}
+    return type(stmt), what, tile.shape, tile.dtype, frozenset(touched)
+
+
+def _zeros(tile: Buffer) -> tuple[object, ...]:
+    """The key of the value of a tile full of zeros."""
+    return 0.0, tile.shape, tile.dtype, tile.outside
 
 
 def _is_alike(one: Buffer, other: Buffer) -> bool:
