@@ -311,7 +311,7 @@ class _Select:
         if swap and leaf.total and not swapped:
             sign, swapped = _OPPOSITE[sign], True
         extents = self.lowering.nest.extents
-        size = " * ".join(factor_text(extent) for extent in extents)
+        size = " * ".join(factor_text(extent) for extent in extents if extent != "1") or "1"
         name = self.lowering.temporaries.tile((f"{size} // 8",), "uint8", "mask", bare=True)
         self.lowering.line(f'T.tile.compare({name}, {leaf.tile}, {leaf.bound}, "{_MODES[sign]}")')
         return name, swapped

@@ -21,6 +21,7 @@ from tl2npu.passes.writing.statements import Names, expression, parse
 
 _F32 = "float32"
 _WHOLE = "# TL133: what reads a product first takes all of it at once, and what is below goes by rows"
+_ZEROS = "# TL624: what follows may add no product at all: the sum starts with a product of zeros"
 _APART = "# TL133: a product is loaded for the first reader of its tile, and this tile has another one above"
 
 
@@ -94,7 +95,7 @@ class Assignment:
                 self.new_allocations.setdefault(buffer, []).extend(made)
                 lines += f"T.tile.fill({ub}, 0.0)\nT.copy({ub}, {tiles[rows][0]})\n"
         operands = ", ".join(tiles[code(node)][0] for node in buffer.shape_nodes)
-        lines += f"T.gemm_v0({operands}, {l0c}, transpose_B=True, init=True)"
+        lines = f"{_ZEROS}\n{lines}T.gemm_v0({operands}, {l0c}, transpose_B=True, init=True)"
         self.plan.replace(zero.node, self._lines(lines, zero.node))
         self.job.change("TL624", zero.node, f"`{buffer.name}` starts with a product of zeros in L0C")
 
