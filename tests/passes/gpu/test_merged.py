@@ -56,7 +56,7 @@ def test_an_expression_may_read_its_own_place() -> None:
 def test_an_operator_that_reads_its_operand_again_has_a_tile_of_its_own() -> None:
     """In place the sigmoid is wrong for target pto (TL750)."""
     body = "for i, j in T.Parallel(64, 64):\n    o[i, j] = T.sigmoid(x[i, j] + y[i, j]) * 2.0\nT.copy(o, O)"
-    (result, operand) = re.findall(r"T.tile.sigmoid\((\w+)\[.*?\], (\w+)\[", new_text(LOADED + body))[0]
+    result, operand = re.findall(r"T.tile.sigmoid\((\w+)\[.*?\], (\w+)\[", new_text(LOADED + body))[0]
     assert result != operand
 
 

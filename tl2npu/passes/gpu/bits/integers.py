@@ -126,8 +126,6 @@ def inverted(value: Integer) -> Integer:
     return replace(found, dtype=value.dtype, of_bits=True)
 
 
-
-
 def _typed(sign: str, side: Integer, other: Integer, dtype: str) -> Integer:
     """A number of Python in the type of the other side, whose upper bits leave nothing of it."""
     if not side.plain:
