@@ -45,3 +45,15 @@ def test_an_index_tile_needs_no_second_tile_for_its_vector() -> None:
 def test_index_tiles_are_kept_where_they_fit() -> None:
     new = agree(text(64), {"S": np.ones((128, 128), np.float32)}, args=(64,))
     assert "index_tile" not in new
+
+
+def test_rows_that_get_a_number_because_of_their_index_are_filled() -> None:
+    """Rows behind a length: no tile of row numbers, and no mask."""
+    params = PARAMS.replace("O:", 'N: T.Tensor((2,), "int32"), O:')
+    body = BODY.replace("k * block + j < 150, s[i, j], 0.0", "bx * block + i < N[k], s[i, j], -2.0")
+    made = gpu_file(params, body, args="block", launch="T.Kernel(2, threads=128) as bx")
+    draw = np.random.default_rng(2).normal(size=(224, 224)).astype(np.float32)
+    inputs = {"S": draw, "N": np.array([70, 200], np.int32)}
+    new = agree(f"{made}\n\nkernel = factory(112)\n", inputs, args=(112,), threads="1")
+    assert "T.tile.fill(s[i, :], -2.0)" in new
+    assert new.count("T.tile.compare(") == 1

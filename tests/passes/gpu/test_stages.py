@@ -149,6 +149,17 @@ def factory(n, causal=False, block=32, stages=2):
 """
 
 
+def sized(turns: str) -> str:
+    loop = f"for i in T.Pipelined({turns}, num_stages=stages):\n"
+    body = "".join((TILES, loop, STEP.format(early=""), STORE)).replace("32", "block").replace("floatblock", "float32")
+    return SIZED.format(body="\n".join(" " * 12 + line for line in body.splitlines() if line.strip()))
+
+
+def test_what_the_factory_asserts_is_not_asked_again() -> None:
+    asserted = sized("n // block").replace("    @T.prim_func", "    assert n % block == 0\n\n    @T.prim_func")
+    assert "stages > 1 and (n // block) % stages == 0 else 0" in " ".join(migrated(asserted).split())
+
+
 @pytest.mark.parametrize(
     ("turns", "head"),
     [
@@ -158,9 +169,7 @@ def factory(n, causal=False, block=32, stages=2):
     ],
 )
 def test_sizes_of_the_factory(turns: str, head: str | None) -> None:
-    loop = f"for i in T.Pipelined({turns}, num_stages=stages):\n"
-    body = "".join((TILES, loop, STEP.format(early=""), STORE)).replace("32", "block").replace("floatblock", "float32")
-    new = migrated(SIZED.format(body="\n".join(" " * 12 + line for line in body.splitlines() if line.strip())))
+    new = migrated(sized(turns))
     if head is None:
         assert "T.serial" in new
         assert "num_stages=" not in new

@@ -132,3 +132,32 @@ def test_threads_that_were_asked_for_are_not_halved_without_a_word() -> None:
     asked = result_of(text, "2")
     assert not asked.changed
     assert [(d.code, d.severity) for d in asked.diagnostics] == [("TL837", "error")]
+
+
+@pytest.mark.parametrize(
+    ("asserted", "filled"),
+    [
+        ("assert S % 32 == 0", False),
+        ("assert not S % 64", False),
+        ("assert S % 16 == 0", True),
+        ("assert D % 32 == 0", True),
+    ],
+)
+def test_what_a_factory_asserts_to_be_whole_is_not_filled(asserted: str, filled: bool) -> None:
+    """A gemm adds up what is behind the end of a tensor, if there is such a thing."""
+    body = """
+    q = T.alloc_shared((32, D), "float16")
+    p = T.alloc_shared((32, D), "float16")
+    o = T.alloc_fragment((D, D), "float32")
+    T.clear(o)
+    for k in T.serial(T.ceildiv(S, 32)):
+        T.copy(Q[bz, k * 32 : (k + 1) * 32, bx, :], q)
+        for i, j in T.Parallel(32, D):
+            p[i, j] = q[i, j] * 2.0
+        T.gemm(p, p, o, transpose_A=True)
+    T.copy(o, O[bz, bx, :, :])
+    """
+    params = f'{_Q}, O: T.Tensor((B, H, D, D), "float32")'
+    text = gpu_file(params, body, launch="T.Kernel(H, B, threads=128) as (bx, bz)", args="B, S, H, D", factory=asserted)
+    new = agree(text, {"Q": _random(2, 64, 3, 32)}, args=(2, 64, 3, 32), rtol=1e-2, atol=1e-1)
+    assert ("T.tile.fill(q_rows, 0.0)" in new) == filled
