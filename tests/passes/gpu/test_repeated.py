@@ -7,7 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.passes.gpu.one_pass import after
 from tests.passes.gpu.support import agree, gpu_file
+from tl2npu.passes.gpu.memory import repeated
 
 PARAMS = 'X: T.Tensor((64, 64), "float32"), S: T.Tensor((64,), "float32"), O: T.Tensor((64, 64), "float32")'
 TILES = """
@@ -137,3 +139,73 @@ def test_what_is_loaded_again_is_not_what_was_there() -> None:
     """
     text = gpu_file(params, body, launch="T.Kernel(1, threads=128) as bx")
     agree(text, {"X": INPUTS["X"].astype(np.float16)})
+
+
+WRITTEN = """
+a = T.alloc_ub((64,), "float16")
+t = T.alloc_ub((64,), "float32")
+t2 = T.alloc_ub((64,), "float32")
+t3 = T.alloc_ub((64,), "float32")
+T.copy(X[0], a)
+"""
+VECTORS = 'X: T.Tensor((64,), "float16"), Y: T.Tensor((64,), "float16"), O: T.Tensor((64,), "float32")'
+
+
+def left(lines: str) -> list[str]:
+    """What is left of these statements; passes made the tiles whose names begin with ``t``."""
+    text = gpu_file(VECTORS, WRITTEN + lines, launch="T.Kernel(1, threads=1, is_npu=True) as (cid)")
+    new = after(lambda job: repeated.drop(job, lambda buffer: buffer.name.startswith("t")), text)
+    kept = new[new.index("T.copy(X[0], a)") : new.index("    return main")].splitlines()[1:]
+    return [line.strip() for line in kept if line.strip()]
+
+
+CAST, AGAIN = "T.copy(a, t)", "T.copy(a, t2)"
+USE = "T.tile.mul(t3, {0}, 2.0)"
+TURNS = "for k in T.serial(2):"
+
+
+@pytest.mark.parametrize(
+    ("lines", "kept"),
+    [
+        # another tile holds it until it has been read
+        ([CAST, AGAIN, USE.format("t2"), "T.tile.fill(t2, 1.0)"], [CAST, USE.format("t"), "T.tile.fill(t2, 1.0)"]),
+        # it does not: it is written in between, or the reader changes the tile
+        ([CAST, AGAIN, "T.tile.exp(t, t)", USE.format("t2")], None),
+        ([CAST, AGAIN, "T.tile.exp(t2, t2)", USE.format("t2"), USE.format("t")], None),
+        # what it was made of is another value now, in any of the arms or turns
+        ([CAST, "T.copy(Y[0], a)", CAST], None),
+        ([CAST, "if X.shape[0] > 7:", "    T.copy(Y[0], a)", CAST], None),
+        ([CAST, TURNS, "    T.copy(Y[0], a)", CAST], None),
+        ([TURNS, f"    {CAST}", f"    {USE.format('t')}", "    T.copy(Y[0], a)"], None),
+        # both arms make it
+        (["if X.shape[0] > 7:", f"    {CAST}", "else:", f"    {CAST}", CAST], 4),
+        (["if X.shape[0] > 7:", f"    {CAST}", CAST], None),
+        # every turn leaves it as it was in front of the loop, or does not
+        (
+            [CAST, TURNS, f"    {CAST}", f"    {USE.format('t')}"],
+            [CAST, TURNS, USE.format("t")],
+        ),
+        ([CAST, TURNS, f"    {CAST}", "    T.tile.exp(t, t)"], None),
+        (
+            [
+                "T.tile.exp(t2, t3)",
+                "T.copy(t2, t)",
+                TURNS,
+                "    T.copy(t2, t)",
+                "    T.tile.exp(t2, t2)",
+            ],
+            None,
+        ),
+        # a sum begins in front of a loop that adds to it
+        (["T.tile.fill(t, 0.0)", TURNS, "    T.tile.add(t, t, t2)"], None),
+        (["T.tile.fill(t, 0.0)", "T.tile.add(t, t, t2)"], ["T.tile.fill(t, 0.0)", "T.copy(t2, t)"]),
+        # a tensor that the kernel changes
+        (["T.copy(O[0], t)", "T.copy(t, O[0])", "T.tile.exp(t, t)", "T.copy(O[0], t2)", USE.format("t2")], None),
+    ],
+)
+def test_values_by_number(lines: list[str], kept: list[str] | int | None) -> None:
+    found = left("\n".join(lines))
+    if isinstance(kept, int):
+        assert len(found) == kept
+    else:
+        assert found == [line.strip() for line in (lines if kept is None else kept)]

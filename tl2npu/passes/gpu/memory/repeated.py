@@ -78,7 +78,8 @@ class _Values:
         held = dict(held)
         for place, stmt in enumerate(body):
             written = _written([stmt])
-            value = self._value(stmt, *written, held) if len(written) == 1 else None
+            whole = len(written) == 1 and not isinstance(stmt, Branch)
+            value = self._value(stmt, *written, held) if whole else None
             if value is not None:
                 (tile,) = written
                 if edit and not self._moved:
@@ -171,7 +172,8 @@ class _Values:
         users = [number for number, one in enumerate(body) if added in _touched([one])]
         between = body[users[0] : place]
         everywhere = sum(added in _touched([one], deep=False) for one in self._job.kernel.walk())
-        alone = self._is_made(added) and users[-1] == place and tile not in _touched(between)
+        fresh = added in self._fresh.get(body[users[0]], ())
+        alone = fresh and self._is_made(added) and users[-1] == place and tile not in _touched(between)
         if alone and everywhere == sum(added in _touched([one], deep=False) for one in walk(body)):
             for name in (name for one in between for name in names_in(one.node) if name.value == added.name):
                 self._edits.replace(name, name.with_changes(value=tile.name))
