@@ -193,12 +193,16 @@ TURNS = "for k in T.serial(2):"
                 TURNS,
                 "    T.copy(t2, t)",
                 "    T.tile.exp(t2, t2)",
+                f"    {USE.format('t')}",
             ],
             None,
         ),
         # a sum begins in front of a loop that adds to it
         (["T.tile.fill(t, 0.0)", TURNS, "    T.tile.add(t, t, t2)"], None),
-        (["T.tile.fill(t, 0.0)", "T.tile.add(t, t, t2)"], ["T.tile.fill(t, 0.0)", "T.copy(t2, t)"]),
+        (
+            ["T.tile.fill(t, 0.0)", "T.tile.add(t, t, t2)", "T.tile.exp(t, t)"],
+            ["T.tile.fill(t, 0.0)", "T.copy(t2, t)", "T.tile.exp(t, t)"],
+        ),
         # a tensor that the kernel changes
         (["T.copy(O[0], t)", "T.copy(t, O[0])", "T.tile.exp(t, t)", "T.copy(O[0], t2)", USE.format("t2")], None),
     ],
