@@ -60,7 +60,7 @@ class _Values:
             for stmt in job.kernel.walk()
             if isinstance(stmt, Copy) and stmt.src.buffer.memory is Memory.L0C
         }
-        works = [(_sketch(stmt, *tiles), *tiles) for stmt in job.kernel.walk() if len(tiles := _written([stmt])) == 1]
+        works = [(_sketch(s, tile), tile) for s in job.kernel.walk() if (tile := _only(_written([s]))) is not None]
         counts = Counter(sketch for sketch, _ in works)
         self._sketches = {sketch for sketch, tile in works if counts[sketch] > 1 and is_made(tile)}
         """Of statements that may be the same."""
@@ -78,15 +78,14 @@ class _Values:
         held = dict(held)
         for place, stmt in enumerate(body):
             written = _written([stmt])
-            whole = len(written) == 1 and not isinstance(stmt, Branch)
-            value = self._value(stmt, *written, held) if whole else None
-            if value is not None:
-                (tile,) = written
+            tile = _only(written) if not isinstance(stmt, Branch) else None
+            value = self._value(stmt, tile, held) if tile is not None else None
+            if tile is not None and value is not None:
                 if edit and not self._moved:
                     if self._is_made(tile):
                         self._leave(body, place, tile, [other for other, number in held.items() if number == value])
                     added = _added(stmt, tile) if held.get(tile) == self._numbers.get(_zeros(tile), -1) else None
-                    if added not in (None, *self._products):
+                    if added is not None and added not in self._products:
                         self._begin(body, place, tile, added)
                 held[tile] = value
             elif isinstance(stmt, Branch):
@@ -152,6 +151,9 @@ class _Values:
         stmt = body[place]
         if tile in others:
             text = f"`{tile.name}` still has what this makes"
+        elif others and self._edits:
+            self._moved = True  # next time: nothing else is edited then
+            return
         else:
             for other in others:
                 readers = self._readers(body, place, tile, other)
@@ -168,6 +170,9 @@ class _Values:
 
     def _begin(self, body: Sequence[Stmt], place: int, tile: Buffer, added: Buffer) -> None:
         """A sum that has one addend so far is that: it is made in the tile of the sum, or copied there."""
+        if self._edits:
+            self._moved = True
+            return
         stmt = body[place]
         users = [number for number, one in enumerate(body) if added in _touched([one])]
         between = body[users[0] : place]
@@ -247,6 +252,10 @@ def _is_work(stmt: Stmt) -> bool:
     if isinstance(stmt, Loop):
         return stmt.kind in _LOOPS and not stmt.via
     return isinstance(stmt, (Op, Copy, Store, Let, Branch)) and not stmt.via
+
+
+def _only(tiles: set[Buffer]) -> Buffer | None:
+    return next(iter(tiles)) if len(tiles) == 1 else None
 
 
 def _written(stmts: Sequence[Stmt]) -> set[Buffer]:
