@@ -21,6 +21,7 @@ from tl2npu.evaluate.parting import parting
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import Fault, NotChecked
 from tl2npu.evaluate.verdict import Outcome, Parting, verdict
+from tl2npu.kernel.handover import traffic
 from tl2npu.kernel.model import Memory
 
 _SOME = 16
@@ -99,12 +100,19 @@ class _Pair:
     @cached_property
     def old(self) -> Launch:
         self.label = _OLD
-        return Launch(self.subjects[0], self.chosen, self.drawn, self.attempt)
+        return Launch(self.subjects[0], self.chosen, self.drawn, self.attempt, self._lost)
 
     @cached_property
     def new(self) -> Launch:
         self.label = _NEW
         return Launch(self.subjects[1], self.chosen, self.drawn, self.attempt)
+
+    @cached_property
+    def _lost(self) -> frozenset[str]:
+        """Tensors that only the old kernel has, and reads back: workspaces."""
+        old, new = self.subjects
+        kept = {buffer.name for buffer in new.kernel.params}
+        return frozenset(tensor.name for tensor, entry in traffic(old.kernel).items() if entry.exchanged) - kept
 
     @property
     def is_done(self) -> bool:
@@ -140,7 +148,7 @@ class _Pair:
     def _verdict(self, mine: Sequence[int], theirs: Sequence[int] | None, enough: int = WORK) -> Outcome:
         """Compare after these blocks; ``theirs`` are those of the new kernel, None for what the old one has done."""
         self.label = _OLD
-        values = self.old.run(mine, enough=enough)
+        values = {n: t for n, t in self.old.run(mine, enough=enough).items() if n not in self._lost}
         self.label = _NEW
         blocks = self.old.done if theirs is None else theirs
         return verdict(values, self.new.run(blocks[::-1]), self.drawn, self.chosen.bound)
@@ -148,7 +156,7 @@ class _Pair:
     def _must_be_definite(self) -> None:
         """Raises :class:`NotChecked` for an old kernel that has other values where its blocks run backwards."""
         self.label, blocks = _OLD, range(self.old.count)
-        values = self.old.run(blocks)
+        values = {n: t for n, t in self.old.run(blocks).items() if n not in self._lost}
         again = self.old.run(blocks[::-1], watched=True)
         if verdict(values, again, self.drawn, self.chosen.bound).equal is False:
             raise NotChecked("its blocks store different values in one place")

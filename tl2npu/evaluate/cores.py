@@ -15,6 +15,7 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Operator
 from tl2npu.evaluate.calls import Calls
+from tl2npu.evaluate.crew import Member
 from tl2npu.evaluate.expressions import Run
 from tl2npu.evaluate.values import Array, Frame, NotChecked, Tile
 from tl2npu.kernel.model import Memory
@@ -53,6 +54,7 @@ class Cores(Calls):
         self.bindings: dict[int, tuple[Operator, dict[str, Run]]] = {}
         self.threads: tuple[int, ...] = ()
         self.numbers: dict[int, Array] = {}
+        self.member: Member | None = None
 
     def enter(self, core: int) -> None:
         """Go on as this vector core."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import libcst as cst
 
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Subject
-from tl2npu.evaluate import host, inputs
+from tl2npu.evaluate import arithmetic, host, inputs
 from tl2npu.evaluate.cores import Layout
+from tl2npu.evaluate.crew import VECTORS
 from tl2npu.evaluate.machine import Machine
 from tl2npu.evaluate.races import Watch
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import NotChecked, Tile
 from tl2npu.kernel.bindings import body_of
-from tl2npu.kernel.model import Loop, Memory
+from tl2npu.kernel.model import Kernel, Loop, Memory, ScopeBlock, Sync
 
 Look = Callable[[Machine, cst.CSTNode], None]
 WORK = 6_000_000
@@ -26,16 +27,30 @@ WORK = 6_000_000
 class Launch:
     """A kernel, ready to run. ``grid`` are its blocks, ``count`` how many there are.
 
-    ``drawn``: what the tensors start with; the first launch draws it. Raises :class:`NotChecked`.
+    ``drawn``: what the tensors start with; the first launch draws it, but for those that are ``undefined``. Raises
+    :class:`NotChecked`.
     """
 
-    def __init__(self, subject: Subject, chosen: Sizes, drawn: dict[str, Any], attempt: int) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        chosen: Sizes,
+        drawn: dict[str, Any],
+        attempt: int,
+        undefined: Container[str] = (),
+    ) -> None:
         around = host.surroundings(subject.file, subject.located, chosen.bound, chosen.symbols)
-        self._machine = machine = Machine(subject.file.names, subject.kernel.dialect, _layout(subject, chosen))
+        layout, kernel = _layout(subject, chosen), subject.kernel
+        self._machine = machine = Machine(subject.file.names, kernel.dialect, layout)
+        if _is_by_flags(kernel):
+            machine.others = [Machine(subject.file.names, kernel.dialect, layout) for _ in range(VECTORS)]
         machine.frame, machine.symbols, machine.left = around, dict(chosen.symbols), WORK
         self._tensors, scalars = host.tensors(machine, subject.kernel.node)
         if not drawn:
             values = inputs.draw(self._tensors, scalars, inputs.range_of(subject.kernel, self._tensors), attempt)
+            for name, tensor in self._tensors.items():
+                if name in undefined:
+                    tensor.data = arithmetic.lost(tensor.shape, tensor.dtype)
             drawn |= {**{name: tensor.data for name, tensor in self._tensors.items()}, **values}
             for tensor in self._tensors.values():
                 tensor.data.flags.writeable = False
@@ -66,12 +81,19 @@ class Launch:
         return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in self._tensors.items()}
 
 
+def _is_by_flags(kernel: Kernel) -> bool:
+    """Whether its cores run side by side, and not in text order."""
+    return any(isinstance(s, ScopeBlock) or (isinstance(s, Sync) and "cross" in s.op.name) for s in kernel.walk())
+
+
 def _layout(subject: Subject, chosen: Sizes) -> Layout:
     kernel = subject.kernel
     on_chip = [buffer for buffer in kernel.buffers.values() if buffer.memory is not Memory.GM]
     memories = {id(buffer.node): buffer.memory for buffer in on_chip}
     if kernel.dialect == "gpu":
         return Layout(memories)
+    if kernel.launch is not None and kernel.launch.threads is None:
+        return Layout(memories, cores=2)  # each has whole tiles, and a number of its own
     if not subject.is_split or any(_is_odd(size.evaluate(_integers(chosen))) for size in subject.even):
         return Layout(memories)
     split = split_of(subject)

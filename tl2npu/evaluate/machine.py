@@ -20,6 +20,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.gpu.barriers import WARP_GROUP
 from tl2npu.evaluate.apart import apart, nest_of
 from tl2npu.evaluate.cores import Layout
+from tl2npu.evaluate.crew import Crew
 from tl2npu.evaluate.statements import Statements
 from tl2npu.evaluate.values import Cell, Frame, Function, NotChecked, Row, Unknown, whole_number
 from tl2npu.kernel.bindings import assigned_names, body_of
@@ -49,6 +50,7 @@ class Machine(Statements):
         super().__init__(names, dialect, layout)
         self._withs: dict[int, cst.If | list[cst.BaseExpression]] = {}
         self.look: Callable[[Machine, cst.CSTNode], None] | None = None
+        self.others: Sequence[Machine] = ()
 
     def begin(self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]) -> int:
         """Go as far as the launch, which tells the grid; returns the number of blocks."""
@@ -74,15 +76,32 @@ class Machine(Statements):
             for extent in self.grid or ():
                 number, own = divmod(number, extent)
                 place.append(own)
-            self._block(tuple(place))
+            if self.others:
+                self._side_by_side(tuple(place))
+            else:
+                self._block(tuple(place))
         return blocks
+
+    def _side_by_side(self, block: tuple[int, ...]) -> None:
+        """Run a block as a crew, with the other machines as its vector cores."""
+        crew = Crew()
+        machines = [self, *self.others]
+        for machine, member in zip(machines, crew.members, strict=True):
+            machine.member, machine.grid, machine.kernel = member, self.grid, self.kernel
+            machine.symbols, machine.left, machine.watch = self.symbols, self.left, self.watch
+        given = self.left
+        crew.go([lambda machine=machine: machine._block(block) for machine in machines])  # type: ignore[misc]
+        self.left = given - sum(given - machine.left for machine in machines)
+        self.member = None
 
     def _block(self, block: tuple[int, ...]) -> None:
         body, around, params = self.kernel
         self.block, self.launches, self.shared, self.lanes, self.numbers = block, 0, {}, (), {}
         self.mask, self.active, self.threads_of_group = None, tuple(range(self.layout.cores)), 0
         self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
-        self.core, self.frame = 0, self.frames[0]
+        if self.member is not None:
+            self.active = (self.member.number,)
+        self.core, self.frame = self.active[0], self.frames[self.active[0]]
         self.statements(body)
 
     def _launch(self, node: cst.With, call: cst.Call) -> None:
@@ -107,8 +126,8 @@ class Machine(Statements):
             for place, target in enumerate(targets):
                 if place < len(grid):
                     self.frame.values[target.value] = self.block[place]
-                elif target.value != "_":
-                    self.frame.values[target.value] = Unknown("the number of the vector core is asked for")
+                else:
+                    self.frame.values[target.value] = self.core
 
         self.each(bind)
 
@@ -153,6 +172,9 @@ class Machine(Statements):
                 self.threads_of_group = WARP_GROUP * len(item.args)
             elif op is None or (op.kind is not Kind.SCOPE and op.name not in ("rs",)):
                 raise NotChecked(f"`with {code(item)}` has no meaning here")
+            elif self.member is not None and op.name == "Scope" and isinstance(item, cst.Call):
+                if self.value(item.args[0].value) != self.member.side:
+                    return
         self.statements(body_of(node))
         self.threads_of_group = 0
 

@@ -66,12 +66,19 @@ def _flag(args: Args, name: str, default: bool = False) -> bool:
 
 
 def _copy(args: Args, place: Place) -> None:
-    if _flag(args, "transpose"):
-        raise NotChecked("a copy transposes")
     pad = args.get("pad_value")
     source, target = _region(args, "src"), _region(args, "dst")
+    source = _turned(source) if _flag(args, "transpose") else source
     combine = (lambda _, new: np.maximum(new, 0)) if _flag(args, "enable_relu") else None
     copies.copy(source, target, 0 if pad is None else pad, place.gpu, place.vid, combine)
+
+
+def _turned(region: Region) -> Region:
+    """The same elements with the last two axes exchanged."""
+    tile, turned = region.tile, [*range(len(region.starts) - 2), len(region.starts) - 1, len(region.starts) - 2]
+    made = Tile(tile.name, tile.dtype, tile.memory, tile.data.transpose(turned), written=tile.written)
+    extents = None if region.extents is None else [region.extents[axis] for axis in turned]
+    return Region(made, [region.starts[axis] for axis in turned], extents)
 
 
 def _fill(args: Args, place: Place) -> None:
@@ -331,6 +338,7 @@ _BY_NAME: Mapping[str, Callable[[Args, Place], None]] = {
     "tile.clear": _fill,
     "gemm": _gemm,
     "gemm_v0": _gemm,
+    "mma": _gemm,
     "wgmma_gemm": _gemm,
     "tcgen05_gemm": _gemm,
     "reduce": _reduce(""),

@@ -40,6 +40,7 @@ _AUGMENTED: Mapping[str, Callable[[Any, Any], Any]] = {
     "LeftShiftAssign": np.left_shift,
     "RightShiftAssign": np.right_shift,
 }
+_CROSS_FLAGS = frozenset({"set_cross_flag", "wait_cross_flag"})
 _HINTS = frozenset({"policy", "annotations", "mbar", "barrier", "loop_layout"})
 
 
@@ -88,6 +89,8 @@ class Statements(Cores):
         op = self.operator(call.func) if call is not None else None
         if call is not None and op is not None and op.name in WAITS | ARRIVALS:
             return lambda: self._at_barrier(op, call)
+        if call is not None and op is not None and op.name in _CROSS_FLAGS:
+            return lambda: self._cross_flag(op, call)
         if call is not None:
             return lambda: self.each(lambda first: self._operator(call, first))
         if kind is cst.Assign or kind is cst.AnnAssign:
@@ -123,6 +126,17 @@ class Statements(Cores):
             found.arrive(place, self.threads_of_group)
         else:
             found.wait(place, self.whole(_node(bound["parity"])))
+
+    def _cross_flag(self, op: Operator, call: cst.Call) -> None:
+        """Between the cores of a block, each of which runs its own part."""
+        if self.member is None:
+            raise NotChecked("flags order the cores")
+        _, bound = self._bound(op, call)
+        flag = whole_number(bound["flag"], "flag")
+        if op.name == "wait_cross_flag":
+            self.member.wait(flag)
+        else:
+            self.member.set(flag, whole_number(bound.get("mode", 2), "mode"))
 
     def _return(self, node: cst.Return) -> None:
         raise _Return(None if node.value is None else self.raw(node.value))
@@ -300,7 +314,10 @@ class Statements(Cores):
                     elements_.append(name)
             elif kind is Cell and is_plain:
                 args[name] = value.value
-        if not first and (operation.op.core is Core.CUBE or _is_on_cube(tiles)):
+        on_cube = operation.op.core is Core.CUBE or _is_on_cube(tiles)
+        if on_cube and (not first if self.member is None else self.member.side == "V"):
+            return
+        if self.member is not None and self.member.side == "C" and any(tile.memory is Memory.UB for tile in tiles):
             return
         for name in elements_:
             args[name] = self.loaded(args[name])

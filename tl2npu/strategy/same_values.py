@@ -17,14 +17,13 @@ from tl2npu.passes.plain.generated_names import renamed
 from tl2npu.results import KernelResult, SelfCheck
 from tl2npu.strategy.attempt import subject_of
 
-_READ = frozenset({"gpu"})
-"""Styles whose statements run in text order; those of Expert mode wait for flags."""
-_WRITTEN = frozenset({"developer", "developer-threads1"})
+_READ = frozenset({"gpu", "vid", "workspace", "mixed", "expert"})
+_WRITTEN = frozenset({"developer", "developer-threads1", "fallback"})
 
 
 def checked(given: Job, result: KernelResult, job: Job) -> tuple[KernelResult, Job]:
     """The result with what was found; a refusal, with the job as it was given, if the values differ."""
-    if not given.options.self_check or result.disposition != "migrated":
+    if not given.options.self_check or result.disposition not in ("migrated", "partial"):
         return result, job
     if result.source not in _READ or result.target not in _WRITTEN:
         return result, job
