@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.passes.expert import two_way
-from tests.passes.support import developer, migrated, right_or_refused, same_results, vector_file
+from tests.passes.support import (
+    CV_PARAMS,
+    developer,
+    gemm_file,
+    migrated,
+    only,
+    right_or_refused,
+    same_results,
+    vector_file,
+)
+from tl2npu.results import SelfCheck
 
 
 def kernel_text(text: str) -> str:
@@ -49,8 +59,9 @@ def test_other_names_of_the_loop_variable(cube: str, vector: str) -> None:
 )
 def test_loops_that_run_differently_are_not_joined(cube: str, vector: str) -> None:
     text = two_way(cube_loop=cube, vector_loop=vector)
-    changes = {change.code for change in migrated(text).changes}
-    assert "TL307" not in changes
+    result = migrated(text)
+    assert "TL307" not in {change.code for change in result.changes}
+    assert only(result).disposition == "refused"  # their flags order nothing that one text could say
 
 
 # Names mean one thing per core in the old text and one thing altogether in the new one -------------------------------
@@ -124,6 +135,50 @@ def test_statements_of_one_core_keep_their_order() -> None:
     same_results(old, new)
     places = [new.index(f"T.tile.{name}(t, t") for name in ("add", "mul", "sub")]
     assert places == sorted(places)
+
+
+TWICE = """
+a = T.alloc_L1((32, 64), "float16")
+b = T.alloc_L1((64, 64), "float16")
+p_l1 = T.alloc_L1((32, 64), "float16")
+s_l0 = T.alloc_L0C((32, 64), "float32")
+o_l0 = T.alloc_L0C((32, 64), "float32")
+s = T.alloc_ub((16, 64), "float32")
+p = T.alloc_ub((16, 64), "float16")
+o = T.alloc_ub((16, 64), "float32")
+with T.Scope("C"):
+    T.copy(A[cid * 32, 0], a)
+    T.copy(B, b)
+    T.gemm_v0(a, b, s_l0, init=True)
+    T.copy(s_l0, ws_s[cid, 0, 0])
+    T.set_cross_flag("FIX", 0)
+    T.wait_cross_flag(1)
+    T.copy(ws_p[cid, 0, 0], p_l1)
+    T.gemm_v0(p_l1, b, o_l0, init=True)
+    T.copy(o_l0, ws_s[cid, 0, 0])
+    T.set_cross_flag("FIX", 2)
+with T.Scope("V"):
+    T.wait_cross_flag(0)
+    T.copy(ws_s[cid, vid * 16, 0], s)
+    T.copy(s, p)
+    T.copy(p, ws_p[cid, vid * 16, 0])
+    T.set_cross_flag("MTE3", 1)
+    T.wait_cross_flag(2)
+    T.copy(ws_s[cid, vid * 16, 0], o)
+    T.tile.add(o, o, s)
+    T.copy(o, O[cid * 32 + vid * 16, 0])
+"""
+
+
+def test_a_workspace_that_is_filled_twice() -> None:
+    """The cube core writes ``ws_s`` again behind the vector core's first read, as the flags say."""
+    params = (*CV_PARAMS[:3], 'ws_s: T.Tensor((2, 32, 64), "float32")', 'ws_p: T.Tensor((2, 32, 64), "float16")')
+    old = gemm_file(TWICE, params=params, jit="out_idx=[2], workspace_idx=[3, 4], pass_configs=pass_configs")
+    result = migrated(old)
+    assert only(result).target == "fallback"
+    assert only(result).checked == SelfCheck(True)
+    assert result.new_text is not None
+    same_results(old, result.new_text)
 
 
 def test_a_vector_kernel_in_a_scope() -> None:

@@ -135,6 +135,10 @@ class Merger:
                     result.append(line.node)
             elif len(heads) == 2 and all(line.loop for line in heads):
                 result.append(self._join(pending[Side.CUBE].pop(0), pending[Side.VECTOR].pop(0)))
+            elif (told := next((s for s in pending if self._is_told(s, pending, credit)), None)) is not None:
+                line = pending[told].pop(0)
+                self._pass(told, line, credit)
+                result.append(line.node)
             elif (early := next((s for s in pending if self._ready(s, pending, None)), None)) is not None:
                 result.append(pending[early].pop(0).node)  # the set that it waits for was in the iteration before
             else:
@@ -154,8 +158,15 @@ class Merger:
         others = pending[Side.VECTOR if side is Side.CUBE else Side.CUBE]
         if line.reads & {tensor for other in others for tensor in other.writes}:
             return False
-        if credit is None:
-            return True
+        return credit is None or Merger._is_told(side, pending, credit)
+
+    @staticmethod
+    def _is_told(side: Side, pending: dict[Side, list[Line]], credit: Counter[tuple[Side, str]]) -> bool:
+        """The flags let the next line of a core go, whatever the other core will still write (TL309)."""
+        if not pending[side]:
+            return False
+        line = pending[side][0]
+        others = pending[Side.VECTOR if side is Side.CUBE else Side.CUBE]
         to_come = {flag for other in others for flag in other.flags("set_cross_flag")}
         return all(credit[side, flag] or flag not in to_come for flag in line.flags("wait_cross_flag"))
 
@@ -302,12 +313,7 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
         sides[scope.side] += inner
         ordered += [(scope.side, line) for line in inner]
     merger = Merger(job.kernel)
-    try:
-        body = merger.in_text_order(ordered) or _merged(merger, sides)
-    except Blocked as blocked:
-        merger = Merger(job.kernel)
-        body = [line.node for _, line in ordered]
-        job.note(blocked.code, blocked.node, f"{blocked.message}; the loops were not merged", "info")
+    body = merger.in_text_order(ordered) or _merged(merger, sides)
     if merger.renames:
         _rename(job, merger.renames)
         return
