@@ -214,6 +214,7 @@ _OF_LANGUAGE: Mapping[str, Callable[[Calls, Args], object]] = {
     "address_of": lambda calls, args: calls.raw(args[0]),
     "region": lambda calls, args: calls.raw(args[0]),
     "dtype": lambda calls, args: calls.value(args[0]),
+    **dict.fromkeys(("use_swizzle", "npu_use_swizzle"), lambda calls, args: calls.value(args[0])),  # any order will do
     "reinterpret": Calls.reinterpreted,
     "if_then_else": Calls.selected,
     "Select": Calls.selected,

@@ -50,9 +50,13 @@ def copy(
         own = axes[0] if src.tile.in_global else axes[1]
         rest = len(own) - 2 + (own[-1:] != [len(starts[0 if src.tile.in_global else 1]) - 1])
         high = [first + 1 if n < rest else last for n, (first, last) in enumerate(zip(low, high, strict=True))]
+    places = _slices(starts[0], axes[0], low, high), _slices(starts[1], axes[1], low, high)
+    if src.tile.slots is not None:
+        src.tile.slots.take(places[0])
+    if dst.tile.slots is not None:
+        dst.tile.slots.put(places[1], combine is not None)
     dst.tile.touch()
-    source = src.tile.data[_slices(starts[0], axes[0], low, high)]
-    target = dst.tile.data[_slices(starts[1], axes[1], low, high)]
+    source, target = src.tile.data[places[0]], dst.tile.data[places[1]]
     if source.size != target.size:
         raise Fault(f"a copy of {source.size} elements of `{src.tile.name}` to {target.size}")
     values = source if combine is None else combine(target, source.reshape(target.shape))

@@ -1,7 +1,8 @@
-"""The cores of a block in Expert mode: the cube core and both vector cores, each with the whole program, of which it runs
-its own part until it waits for a flag that the others have not set.
+"""The cores of a block, the cube core and both vector cores, each with the whole program.
 
-One core runs at a time: where the flags suffice, every order gives the same values.
+Each runs its own part of it until it waits for another one: for a flag in Expert mode, or, where the compiler puts the
+flags, for a workspace to be filled (``ascend_combinecv.cc``: its reads and writes in pairs, in the order of each core).
+One runs at a time: where the flags suffice, every order gives the same values.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +31,8 @@ class Member:
     def __init__(self, crew: Crew, side: str, number: int) -> None:
         self.crew, self.side, self.number = crew, side, number
         self.flags: Counter[int] = Counter()
-        self.waits_for: int | None = None
+        self.may_go_on: Callable[[], bool] = lambda: True
+        self.is_patient = False
         self.turn = threading.Semaphore(0)
         self.is_done = False
 
@@ -48,15 +51,19 @@ class Member:
             member.flags[flag] += member.side == to
 
     def wait(self, flag: int) -> None:
-        """``T.wait_cross_flag``: the others go on until it is set."""
-        self.waits_for = flag
-        while not self.flags[flag]:
-            self.crew.back.release()
-            self.turn.acquire()
-            if self.crew.is_stopped:
-                raise _Stopped
-        self.waits_for = None
+        """``T.wait_cross_flag``."""
+        self.until(lambda: self.flags[flag] > 0)
         self.flags[flag] -= 1
+
+    def until(self, holds: Callable[[], bool], is_patient: bool = True) -> None:
+        """The others go on until something holds; a core that ``is_patient`` waits in vain where it never does."""
+        if holds():
+            return
+        self.may_go_on, self.is_patient = holds, is_patient
+        self.crew.back.release()
+        self.turn.acquire()
+        if self.crew.is_stopped:
+            raise _Stopped
 
     def run(self, block: Callable[[], None]) -> None:
         """What its thread does."""
@@ -80,19 +87,51 @@ class Crew:
         self.back = threading.Semaphore(0)
         self.failure: BaseException | None = None
         self.is_stopped = False
+        self.current = self.members[0]
 
     def go(self, blocks: Sequence[Callable[[], None]]) -> None:
         """Run what each core does, to the end. Raises what one of them raises, and :class:`NotChecked` for flags that
         never let them finish."""
         for member, block in zip(self.members, blocks, strict=True):
             threading.Thread(target=member.run, args=(block,), daemon=True).start()
-        while any(not member.is_done for member in self.members):
-            ready = [m for m in self.members if not m.is_done and (m.waits_for is None or m.flags[m.waits_for])]
-            self.is_stopped = self.failure is not None or not ready
+        while left := [member for member in self.members if not member.is_done]:
+            ready = [member for member in left if member.may_go_on()]
+            ready += [member for member in left if not member.is_patient]
             if not ready and self.failure is None:
                 self.failure = NotChecked("its flags never let the cores finish")
-            for member in ready[:1] or [m for m in self.members if not m.is_done]:
-                member.turn.release()
-                self.back.acquire()
+            self.is_stopped = self.failure is not None
+            self.current = (ready or left)[0]
+            self.current.turn.release()
+            self.back.acquire()
         if self.failure is not None:
             raise self.failure
+
+
+class Slots:
+    """What of a workspace was written and not yet read, for each core that reads it."""
+
+    def __init__(self, shape: tuple[int, ...], readers: str) -> None:
+        self.crew = Crew()
+        self.readers = readers
+        self.shape = shape
+
+    def begin(self, crew: Crew) -> None:
+        """A block begins: nothing of it was written."""
+        self.crew = crew
+        self.full = {m: np.zeros(self.shape, bool) for m in crew.members if m.side == self.readers}
+
+    def take(self, place: Any) -> None:
+        """Before a part is read: wait until it is written."""
+        full = self.full.get(self.crew.current)
+        if full is not None:
+            self.crew.current.until(lambda: bool(full[place].all()))
+            full[place] = False
+
+    def put(self, place: Any, adds: bool) -> None:
+        """Before a part is written: wait until what was there is read, unless this ``adds`` to it."""
+        if self.crew.current.side == self.readers:
+            return
+        if not adds:
+            self.crew.current.until(lambda: not any(full[place].any() for full in self.full.values()), is_patient=False)
+        for full in self.full.values():
+            full[place] = True

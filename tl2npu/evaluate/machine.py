@@ -20,7 +20,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.gpu.barriers import WARP_GROUP
 from tl2npu.evaluate.apart import apart, nest_of
 from tl2npu.evaluate.cores import Layout
-from tl2npu.evaluate.crew import Crew
+from tl2npu.evaluate.crew import Crew, Slots
 from tl2npu.evaluate.statements import Statements
 from tl2npu.evaluate.values import Cell, Frame, Function, NotChecked, Row, Unknown, whole_number
 from tl2npu.kernel.bindings import assigned_names, body_of
@@ -51,6 +51,7 @@ class Machine(Statements):
         self._withs: dict[int, cst.If | list[cst.BaseExpression]] = {}
         self.look: Callable[[Machine, cst.CSTNode], None] | None = None
         self.others: Sequence[Machine] = ()
+        self.slots: Sequence[Slots] = ()
 
     def begin(self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]) -> int:
         """Go as far as the launch, which tells the grid; returns the number of blocks."""
@@ -86,6 +87,8 @@ class Machine(Statements):
         """Run a block as a crew, with the other machines as its vector cores."""
         crew = Crew()
         machines = [self, *self.others]
+        for slots in self.slots:
+            slots.begin(crew)
         for machine, member in zip(machines, crew.members, strict=True):
             machine.member, machine.grid, machine.kernel = member, self.grid, self.kernel
             machine.symbols, machine.left, machine.watch = self.symbols, self.left, self.watch
@@ -155,13 +158,14 @@ class Machine(Statements):
 
     def _with(self, node: cst.With) -> None:
         if id(node) not in self._withs:
-            written = as_if(node, self.names) if self.is_gpu else None
+            written = as_if(node, self.names)
             items = unprofiled(node, self.names) if self.is_gpu else node.items
             self._withs[id(node)] = written or [item.item for item in items]
         written_or_items = self._withs[id(node)]
         if isinstance(written_or_items, cst.If):
             self._if(written_or_items)
             return
+        mine = True
         for item in written_or_items:
             op = self.operator(item.func) if isinstance(item, cst.Call) else None
             if op is not None and op.kind is Kind.LAUNCH:
@@ -173,9 +177,9 @@ class Machine(Statements):
             elif op is None or (op.kind is not Kind.SCOPE and op.name not in ("rs",)):
                 raise NotChecked(f"`with {code(item)}` has no meaning here")
             elif self.member is not None and op.name == "Scope" and isinstance(item, cst.Call):
-                if self.value(item.args[0].value) != self.member.side:
-                    return
-        self.statements(body_of(node))
+                mine = self.value(item.args[0].value) == self.member.side
+        if mine:
+            self.statements(body_of(node))
         self.threads_of_group = 0
 
     def _while(self, node: cst.While) -> None:
@@ -249,6 +253,8 @@ class Machine(Statements):
             raise NotChecked("a loop over something else than names")
         if not isinstance(call, cst.Call) or not kind:
             self._over(node, self.value(node.iter))
+        elif kind in _AT_ONCE and self.member is not None and self.member.side == "C":
+            return  # on tiles of the vector cores
         elif kind in _AT_ONCE:
             bounds = [arg.value for arg in call.args if arg.keyword is None][int(kind == "thread_binding") :]
             for core in self.active:

@@ -13,6 +13,7 @@ from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.evaluate import arithmetic, copies, elements
 from tl2npu.evaluate.values import Array, Cell, Fault, NotChecked, Region, Tile, whole_number
 from tl2npu.kernel.element_types import plain
+from tl2npu.kernel.sizes import ITEM_SIZE
 
 Args = Mapping[str, Any]
 
@@ -49,6 +50,11 @@ def apply(op: Operator, args: Args, place: Place) -> None:
     function(args, place)
 
 
+def is_statement(op: Operator) -> bool:
+    """Whether an operator stores something, and has no value."""
+    return op.name in _BY_NAME or any("w" in param.mask for param in op.params)
+
+
 def _region(args: Args, name: str) -> Region:
     found = args.get(name)
     if isinstance(found, Tile):
@@ -82,7 +88,7 @@ def _turned(region: Region) -> Region:
 
 
 def _fill(args: Args, place: Place) -> None:
-    value, target = args.get("value", 0), args.get("buffer")
+    value, target = _operand(args.get("value", 0), 1), args.get("buffer")
     if isinstance(target, Cell):
         target.value = arithmetic.cast(value, target.dtype)[()]
         return
@@ -289,6 +295,18 @@ def _cast(args: Args, place: Place) -> None:
     target.assign(arithmetic.cast(values, target.tile.dtype, mode))
 
 
+def _gather(args: Args, place: Place) -> None:
+    """``dst[i]`` is the element of ``src`` at byte ``src_base_addr + src_offset[i]``."""
+    target, source, offsets = (_region(args, name) for name in ("dst", "src", "src_offset"))
+    count = min(target.size, offsets.size)
+    place_ = (offsets.flat(count).astype(np.int64) + args["src_base_addr"]) // ITEM_SIZE[plain(source.tile.dtype)]
+    if np.any((place_ < 0) | (place_ >= source.tile.data.size)):
+        raise Fault(f"elements outside of `{source.tile.name}` are gathered")
+    new = target.view().copy().reshape(-1)
+    new[:count] = source.tile.data.reshape(-1)[place_]
+    target.assign(new)
+
+
 def _index(args: Args, place: Place) -> None:
     target = _region(args, "dst")
     target.assign(np.arange(target.view().size) + args["firstValue"])
@@ -358,6 +376,7 @@ _BY_NAME: Mapping[str, Callable[[Args, Place], None]] = {
     "tile.select": _select,
     "tile.cast": _cast,
     "tile.createvecindex": _index,
+    "tile.gather": _gather,
     "tile.arith_progression": _progression,
     "tile.broadcast": _broadcast,
     "tile.row_expand_mul": _row_expand(np.multiply),

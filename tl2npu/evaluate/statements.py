@@ -139,6 +139,11 @@ class Statements(Cores):
             self.member.set(flag, whole_number(bound.get("mode", 2), "mode"))
 
     def _return(self, node: cst.Return) -> None:
+        call = node.value
+        op = self.operator(call.func) if isinstance(call, cst.Call) else None
+        if isinstance(call, cst.Call) and op is not None and operators.is_statement(op):
+            self.each(lambda first: self._operator(call, first))
+            raise _Return(None)
         raise _Return(None if node.value is None else self.raw(node.value))
 
     def assign(self, node: cst.BaseSmallStatement, first: bool) -> None:

@@ -33,6 +33,7 @@ class Tile:
     row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1).
     ``sums``: lanes may add to one element (``T.alloc_reducer``). ``local``: each lane has all elements for itself,
     which are in ``lanes``. ``bits``: the flat mask that a comparison left in it. ``written``: some of it was stored.
+    ``slots``: of a workspace, whose readers wait for what is written to it.
     ``on_cube``: it lies in a memory of the cube core.
     """
 
@@ -47,6 +48,7 @@ class Tile:
     bits: np.ndarray[Any, Any] | None = None
     lanes: dict[tuple[int, ...], Array] = field(default_factory=dict)
     written: bool = False
+    slots: Any = None
     on_cube: bool = field(init=False)
 
     def __post_init__(self) -> None:
