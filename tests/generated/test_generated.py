@@ -53,7 +53,7 @@ def _no_races(patch: pytest.MonkeyPatch) -> None:
     [
         ("gpu", _tiles_never_meet, CAUGHT, 3),
         ("triton", _tiles_never_meet, CAUGHT, 18),
-        ("legacy", _no_races, HAZARD, 21),
+        ("legacy", _no_races, HAZARD, 69),
     ],
     ids=["gpu", "triton", "legacy"],
 )

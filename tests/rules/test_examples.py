@@ -53,6 +53,8 @@ ON_A_DEVICE = {
 OPTIONS = {
     "TL100": Options(fp8="float16"),
     "TL197": Options(unsafe=True),
+    "TL907": Options(self_check=False),
+    "TL909": Options(self_check=False),
     "TL234": Options(threads="1"),
     "TL235": Options(threads="1"),
     "TL620": Options(fixed_core=True),
@@ -139,7 +141,7 @@ def run_once(code: str, line: int) -> FileResult:
                 return migrate_verified(example.text, path, Options(), Settings(backend=Backend("compile"), check=None))
     if page.code in EXECUTED:
         with children_in_copies():
-            return migrate_verified(example.text, path, Options(), EXECUTED[page.code])
+            return migrate_verified(example.text, path, options(page), EXECUTED[page.code])
     if page.code in ON_A_DEVICE:
         return on_a_device(page, example)
     if int(page.code[2:]) in KEPT_TRITON:

@@ -45,10 +45,11 @@ def test_a_kernel_that_agrees_is_migrated_as_without_the_option() -> None:
 
 
 def test_the_kernel_that_fails_is_taken_back_and_the_other_stays() -> None:
-    """Each vector core gets half of a bias; the author has silenced the check that says so."""
+    """Each vector core gets half of a bias; the author has silenced the check that says so, and that of every run."""
     text = HEAD + SCALE + BIASED + MAIN + LAUNCH
-    assert [k.disposition for k in migrate_text(text, "kernel.py", Options()).kernels] == ["migrated", "migrated"]
-    result = verified(text)
+    options = Options(self_check=False)
+    assert [k.disposition for k in migrate_text(text, "kernel.py", options).kernels] == ["migrated", "migrated"]
+    result = migrate_verified(text, "kernel.py", options, runner=here)
     assert [(k.name, k.disposition) for k in result.kernels] == [
         ("scale.main", "migrated"),
         ("add_bias.main", "refused"),
@@ -111,3 +112,11 @@ def test_advice_for_a_kernel_that_no_script_launches() -> None:
     result = migrate_verified(SCRIPT.replace(MAIN, ""), "kernel.py", Options(), runner=here)
     (found,) = [d for d in result.diagnostics if d.code == "TL906"]
     assert "`tl2npu verify FILE --args 'factory(name=value)'`" in found.help
+
+
+def test_the_check_of_every_run_finds_it_too() -> None:
+    text = HEAD + SCALE + BIASED + MAIN + LAUNCH
+    result = migrate_text(text, "kernel.py", Options())
+    assert [k.disposition for k in result.kernels] == ["migrated", "refused"]
+    (found,) = [d for d in result.diagnostics if d.code == "TL970"]
+    assert text.split("\n")[found.line - 1].strip() == "x[i, j] = x[i, j] + bias[j]  # tl2npu: ignore[TL822]"

@@ -100,12 +100,17 @@ class _Pair:
     @cached_property
     def old(self) -> Launch:
         self.label = _OLD
-        return Launch(self.subjects[0], self.chosen, self.drawn, self.attempt, self._lost)
+        return Launch(self.subjects[0], self.chosen, self.drawn, self.attempt, self._lost, self._work)
 
     @cached_property
     def new(self) -> Launch:
         self.label = _NEW
-        return Launch(self.subjects[1], self.chosen, self.drawn, self.attempt)
+        return Launch(self.subjects[1], self.chosen, self.drawn, self.attempt, work=self._work)
+
+    @property
+    def _work(self) -> int:
+        """A kernel that is written anew deserves more than one that keeps its lines."""
+        return WORK if self.subjects[0].kernel.dialect == "gpu" else WORK // 3
 
     @cached_property
     def _lost(self) -> frozenset[str]:
@@ -164,6 +169,8 @@ class _Pair:
 
     def _parting(self, blocks: Sequence[int]) -> Parting | None:
         """Where the values part in the first block that is wrong by itself."""
+        if self.old.is_crew or self.new.is_crew:
+            return None  # its cores store in no order
         for block in blocks if self.old.count == self.new.count else ():
             if self._verdict([block], None).equal is False:
                 return parting(self.old, self.new, block)

@@ -50,6 +50,12 @@ class Member:
         for member in self.crew.members:
             member.flags[flag] += member.side == to
 
+    def pause(self) -> None:
+        """Behind a statement."""
+        if self.crew.alternates:
+            self.may_go_on = lambda: True
+            self._yield()
+
     def wait(self, flag: int) -> None:
         """``T.wait_cross_flag``."""
         self.until(lambda: self.flags[flag] > 0)
@@ -60,6 +66,9 @@ class Member:
         if holds():
             return
         self.may_go_on, self.is_patient = holds, is_patient
+        self._yield()
+
+    def _yield(self) -> None:
         self.crew.back.release()
         self.turn.acquire()
         if self.crew.is_stopped:
@@ -79,9 +88,10 @@ class Member:
 
 
 class Crew:
-    """The three cores of one block."""
+    """The three cores of one block; ``alternates``: another one goes on behind each statement, and shows races."""
 
-    def __init__(self) -> None:
+    def __init__(self, alternates: bool = False) -> None:
+        self.alternates = alternates
         self.members = [Member(self, "C", 0), *(Member(self, "V", number) for number in range(VECTORS))]
         self.arrived: dict[tuple[int, int], Counter[int]] = {}
         self.back = threading.Semaphore(0)
@@ -95,12 +105,12 @@ class Crew:
         for member, block in zip(self.members, blocks, strict=True):
             threading.Thread(target=member.run, args=(block,), daemon=True).start()
         while left := [member for member in self.members if not member.is_done]:
-            ready = [member for member in left if member.may_go_on()]
-            ready += [member for member in left if not member.is_patient]
+            ready = [m for m in left if m.may_go_on()] or [m for m in left if not m.is_patient]
             if not ready and self.failure is None:
                 self.failure = NotChecked("its flags never let the cores finish")
             self.is_stopped = self.failure is not None
-            self.current = (ready or left)[0]
+            others = [m for m in ready if m is not self.current]
+            self.current = others[-1] if self.alternates and others else (ready or left)[0]
             self.current.turn.release()
             self.back.acquire()
         if self.failure is not None:
@@ -111,7 +121,6 @@ class Slots:
     """What of a workspace was written and not yet read, for each core that reads it."""
 
     def __init__(self, shape: tuple[int, ...], readers: str) -> None:
-        self.crew = Crew()
         self.readers = readers
         self.shape = shape
 

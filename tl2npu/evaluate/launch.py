@@ -30,7 +30,7 @@ class Launch:
     """A kernel, ready to run. ``grid`` are its blocks, ``count`` how many there are.
 
     ``drawn``: what the tensors start with; the first launch draws it, but for those that are ``undefined``. Raises
-    :class:`NotChecked`.
+    :class:`NotChecked`. ``work``: how much of it a run may take.
     """
 
     def __init__(
@@ -40,11 +40,13 @@ class Launch:
         drawn: dict[str, Any],
         attempt: int,
         undefined: Container[str] = (),
+        work: int = WORK,
     ) -> None:
         around = host.surroundings(subject.file, subject.located, chosen.bound, chosen.symbols)
+        self._work = work
         layout, kernel = _layout(subject, chosen), subject.kernel
         self._machine = machine = Machine(subject.file.names, kernel.dialect, layout)
-        machine.frame, machine.symbols, machine.left = around, dict(chosen.symbols), WORK
+        machine.frame, machine.symbols, machine.left = around, dict(chosen.symbols), work
         self._tensors, scalars = host.tensors(machine, subject.kernel.node)
         if not drawn:
             values = inputs.draw(self._tensors, scalars, inputs.range_of(subject.kernel, self._tensors), attempt)
@@ -57,7 +59,8 @@ class Launch:
         if kernel.dialect != "gpu":
             _check_order(kernel)
         crossed = {} if _has_flags(kernel) else _workspaces(kernel)
-        if crossed or _has_flags(kernel):
+        machine.is_crew = bool(crossed) or _has_flags(kernel)
+        if machine.is_crew or (layout.cores > 1 and not layout.halved):
             machine.others = [Machine(subject.file.names, kernel.dialect, layout) for _ in range(VECTORS)]
         for name, readers in crossed.items():
             self._tensors[name].slots = Slots(self._tensors[name].shape, readers)
@@ -73,18 +76,23 @@ class Launch:
         self.grid = machine.grid or ()
         self.done: Sequence[int] = ()
 
+    @property
+    def is_crew(self) -> bool:
+        """Whether its cores run side by side."""
+        return self._machine.is_crew
+
     def run(
         self, blocks: Sequence[int], watched: bool = False, look: Look | None = None, enough: int = WORK
     ) -> dict[str, Tile]:
         """The tensors behind these blocks of the grid, run in this order; ``done`` are those that were run.
 
-        ``watched``: raises :class:`NotChecked` where lanes of a loop race; ``look`` is called behind each statement;
-        ``enough``: after this much work no more blocks begin, if there were three.
+        ``watched``: the vector cores take turns; raises :class:`NotChecked` where lanes of a loop race. ``look`` is
+        called behind each statement; ``enough``: after this much work no more blocks begin, if there were three.
         """
         for name, tensor in self._tensors.items():
             tensor.data, tensor.written = self._drawn[name], False
-        self._machine.left, self._machine.watch = WORK, Watch() if watched else None
-        self._machine.look = look
+        self._machine.left, self._machine.watch = self._work, Watch() if watched else None
+        self._machine.look, self._machine.alternates = look, watched
         self.done = self._machine.run(blocks, enough)
         return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in self._tensors.items()}
 

@@ -51,7 +51,9 @@ class Machine(Statements):
         self._withs: dict[int, cst.If | list[cst.BaseExpression]] = {}
         self.look: Callable[[Machine, cst.CSTNode], None] | None = None
         self.others: Sequence[Machine] = ()
+        self.is_crew = False
         self.slots: Sequence[Slots] = ()
+        self.alternates = False
 
     def begin(self, body: Sequence[cst.CSTNode], around: Frame, params: Mapping[str, object]) -> int:
         """Go as far as the launch, which tells the grid; returns the number of blocks."""
@@ -77,7 +79,7 @@ class Machine(Statements):
             for extent in self.grid or ():
                 number, own = divmod(number, extent)
                 place.append(own)
-            if self.others:
+            if self.others and (self.is_crew or self.alternates):
                 self._side_by_side(tuple(place))
             else:
                 self._block(tuple(place))
@@ -85,7 +87,7 @@ class Machine(Statements):
 
     def _side_by_side(self, block: tuple[int, ...]) -> None:
         """Run a block as a crew, with the other machines as its vector cores."""
-        crew = Crew()
+        crew = Crew(self.alternates)
         machines = [self, *self.others]
         for slots in self.slots:
             slots.begin(crew)

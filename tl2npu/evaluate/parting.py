@@ -110,6 +110,7 @@ def _values(machine: Machine) -> Iterator[tuple[str, Numbers, bool]]:
     frames: list[Frame | None] = [
         machine.frame if core == machine.core else frame for core, frame in sorted(machine.frames.items())
     ]
+    has_own_tiles = machine.layout.cores > 1 and not machine.layout.halved  # rows of both, one after the other
     tiles: dict[str, list[Tile | Cell]] = {}
     for frame in frames:
         while frame is not None:
@@ -121,7 +122,7 @@ def _values(machine: Machine) -> Iterator[tuple[str, Numbers, bool]]:
         first = several[0]
         if isinstance(first, Cell):
             yield name, np.array(first.value), False
-        elif first.halved:
+        elif first.halved or (has_own_tiles and not first.in_global and not first.on_cube):
             yield name, np.concatenate([tile.data.reshape(-1) for tile in several if isinstance(tile, Tile)]), False
         else:
             yield name, first.data.reshape(-1).copy(), first.in_global

@@ -79,6 +79,8 @@ class Statements(Cores):
         if run is None:
             run = self._runs[id(node)] = self._run_of(node)
         run()
+        if self.member is not None:
+            self.member.pause()
 
     def _run_of(self, node: cst.BaseSmallStatement) -> Callable[[], None]:
         """A simple statement as a function, by its kind."""
