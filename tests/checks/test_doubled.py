@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.checks.support import kernel, source
+from tests.passes.gpu.support import gpu_file
 from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 
@@ -29,6 +30,19 @@ def test_target_pto_runs_both_cores_for_one_thread(target: str, count: int) -> N
     text = source(kernel(TILE, LOAD, ADD, BACK), params=PARAMS, launch="T.Kernel(2, threads=1, is_npu=True) as (cid)")
     options = replace(Options(), backend=replace(Options().backend, target=target))
     assert [d.code for d in check_text(text, "k.py", options).diagnostics].count("TL859") == count
+
+
+@pytest.mark.parametrize(("target", "outcome"), [("ascendc", "migrated"), ("pto", "refused")])
+def test_one_row_of_a_gpu_kernel_that_is_updated(target: str, outcome: str) -> None:
+    """A single row is no rows for two cores (``threads=1``); on a GPU a block has one core."""
+    body = "a = T.alloc_shared((1, 64), 'float32')\nT.copy(A[bx, 0], a)\nfor i, j in T.Parallel(1, 64):\n"
+    body += "    a[i, j] = a[i, j] + a[i, 63 - j]\nT.copy(a, A[bx, 0])"
+    text = gpu_file(
+        'A: T.Tensor((64, 64), "float32")', body, launch="T.Kernel(64, threads=128) as bx", jit="@tilelang.jit"
+    )
+    result = migrate_text(text, "k.py", replace(Options(), backend=replace(Options().backend, target=target)))
+    assert [k.disposition for k in result.kernels] == [outcome]
+    assert any(d.code == "TL859" for d in result.diagnostics) == (outcome == "refused")
 
 
 @pytest.mark.parametrize(

@@ -344,12 +344,16 @@ def test_whole_buffers_have_one_shape(copy: str, found: list[str]) -> None:
         ("c[16:32, :]", ["TL870"], ["TL870"]),
         ("c[:, 16:32]", ["TL870"], ["TL870"]),
         ("c[0:rows, :]", [], []),  # an extent known at run time only: the shape of the tile
+        ("c[0:half, :]", [], ["TL870"]),  # 16, of the call
+        ("c[0:4, 0:16]", [], ["TL870"]),  # TileAcc<4, 16>: "Layout rows must be divisible by inner box rows"
+        ("c[:, 0:8]", [], ["TL870"]),
     ],
 )
 def test_parts_of_a_product(part: str, ascendc: list[str], pto: list[str]) -> None:
     stored = f"rows = T.min(16, 512 - cid)\nT.copy({part}, C[0, 0])"
-    assert product(GEMM, stored) == ascendc
-    assert product(GEMM, stored, jit=PTO) == pto
+    call = {"args": "half", "tail": "factory(16)"}
+    assert product(GEMM, stored, **call) == ascendc
+    assert product(GEMM, stored, jit=PTO, **call) == pto
 
 
 @pytest.mark.parametrize(

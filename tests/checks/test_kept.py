@@ -67,6 +67,17 @@ def test_passes_for_a_workspace(keys: tuple[str, ...], found: list[str]) -> None
     assert check(WRITE, READ, END, keys=keys) == found
 
 
+@pytest.mark.parametrize(("name", "keys", "found"), [
+    ("workspace_keep", KEYS, True),
+    ("scratch", KEYS, False),
+    ("workspace_keep", ("AUTO_CV_COMBINE", "AUTO_SYNC", "MEMORY_PLANNING"), False),
+])  # fmt: skip
+def test_a_workspace_of_the_cube_core_alone(name: str, keys: tuple[str, ...], found: bool) -> None:
+    """ "Mismatch in sync points between cube and vec for workspace workspace_keep: cube has 1, vec has 0"."""
+    write = WRITE.replace("workspace_keep", name)
+    assert ("TL840" in check(write, params=PARAMS.replace("workspace_keep", name), keys=keys)) == found
+
+
 def test_names_without_workspace_get_no_flags() -> None:
     renamed = [part.replace("workspace_keep", "scratch") for part in (PARAMS, WRITE, READ)]
     assert check(renamed[1], renamed[2], END, params=renamed[0]) == ["TL850"]

@@ -42,6 +42,30 @@ def test_a_remainder_is_harmless_where_only_the_cube_works() -> None:
     assert check(*body, "T.copy(c, x)\nT.tile.exp(y, x)", STORE) == []
 
 
+@pytest.mark.parametrize(
+    ("head", "load", "after", "found"),
+    [
+        ("T.Pipelined(4, num_stages=2)", "A[k * 32, 0]", "", []),  # a version of `l` for each of the two turns
+        ("T.Pipelined(4, num_stages=2)", "A[k * 32, 0]", "T.gemm_v0(l, r, c)", ["TL877"]),
+        ("T.Pipelined(4, num_stages=3)", "A[k * 32, 0]", "T.copy(A[0, 0], l)\nT.gemm_v0(l, r, c)", ["TL877"]),
+        ("T.Pipelined(4, num_stages=1)", "A[k * 32, 0]", "T.gemm_v0(l, r, c)", []),  # loaded when it has been used
+        ("T.Pipelined(1, num_stages=2)", "A[k * 32, 0]", "T.gemm_v0(l, r, c)", []),
+        ("T.Pipelined(n, num_stages=2)", "A[k * 32, 0]", "T.gemm_v0(l, r, c)", ["TL877"]),
+        ("T.Pipelined(4)", "A[k * 32, 0]", "T.gemm_v0(l, r, c)", []),
+        ("T.Pipelined(4, num_stages=2)", "X[k * 32 + 64, 0]", "", []),
+        ("T.Pipelined(4, num_stages=2)", "X[k * 32 + 32, 0]", "", []),  # the turn's own rows, where it has read them
+        ("T.Pipelined(4, num_stages=2)", "X[k * 32, 0]", "", ["TL877"]),  # the rows of the turn before
+        ("T.Pipelined(4, num_stages=1)", "X[k * 32, 0]", "", ["TL877"]),
+    ],
+)
+def test_loads_that_run_ahead(head: str, load: str, after: str, found: list[str]) -> None:
+    """Generated for two stages: both tiles are loaded in front of the first product, into one `l` if it is used behind
+    the loop; a store to ``X`` comes behind the next turn's load."""
+    turn = f"T.copy({load}, l)\nT.gemm_v0(l, r, c, init=(k == 0))\nT.copy(c, X[k * 32 + 32, 0])"
+    body = ("T.copy(B[0, 0], r)", loop(turn, f"for k in {head}:"), after)
+    assert check(*body, "T.copy(c, x)\nT.tile.exp(y, x)", STORE, args="n") == found
+
+
 def test_one_cross_core_pipeline() -> None:
     head = "for k in T.Pipelined(4, num_stages=2):"
     second = STEP

@@ -374,14 +374,11 @@ class GpuDraws(Draws):
         inner.origins["k"] = p.Bin("*", p.Name(var), size("k"))
         body: list[p.Stmt] = []
         tiles = []
-        for kind, turned in (("mk", ta), ("kn", tb)):
-            body += self.load(
-                inner,
-                kind[::-1] if turned else kind,
-                dtype,
-                self.new_tile(kind[::-1] if turned else kind, dtype, "shared"),
-            )
-            tiles.append(list(self.tiles.values())[-1])
+        for kind in (("mk", "km")[ta], ("kn", "nk")[tb]):
+            used = [t for t in self.tiles.values() if (t.kind, t.dtype, t.scope) == (kind, dtype, "shared")]
+            tile = self.rng.choice(used) if used and self.chance(0.4) else self.new_tile(kind, dtype, "shared")
+            body += self.load(inner, kind, dtype, tile)
+            tiles.append(tile)
         if self.chance(0.25):
             body += self.parallel(inner, tiles[0].kind, tiles[0])
         body.append(p.Gemm(tiles[0].name, tiles[1].name, acc.name, ta, tb, whole and self.dims["K"] <= self.dims["BK"]))

@@ -54,6 +54,7 @@ CHECKS: tuple[Check, ...] = (
     rows.check,
     row_ops.check,
     outside.check,
+    doubled.check_one_thread,
     hand_overs.check,
     races.check,
     unordered.check,

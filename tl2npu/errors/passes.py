@@ -102,8 +102,8 @@ ROWS: tuple[Row, ...] = (
       "Mismatch in sync points between cube and vec"),
      "InternalError: Mismatch in sync points between cube and vec for workspace workspace_2: cube has 2, vec has 1",
      "a tile goes from one core to the other more often than it is received. A product is copied twice, or one tile "
-     "takes several products",
-     "use a tile of its own for each transfer",
+     "takes several products, or the cube core alone copies a tensor with `workspace` in its name",
+     "use a tile of its own for each transfer; rename the tensor",
      "src/transform/ascend_combinecv.cc:375"),
     ("transfer-direction", "cause", "TL840 TL842",
      ("Inconsistent read/write operations for workspace {workspace}",),

@@ -15,6 +15,7 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, is_on_chip, side_of
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.handover import disjoint, region
 from tl2npu.kernel.model import (
     Alloc,
     Buffer,
@@ -33,7 +34,7 @@ from tl2npu.kernel.model import (
     children,
     walk,
 )
-from tl2npu.kernel.symbolic import Opaque
+from tl2npu.kernel.symbolic import Opaque, const
 from tl2npu.source.tree import nodes_of
 
 ON_CHIP = frozenset(Memory) - {Memory.GM, Memory.VAR}
@@ -245,6 +246,35 @@ def summed_axes(loop: Loop, tile: Buffer) -> frozenset[int]:
 def is_of_turns(tile: Buffer, loop: Loop, kernel: Kernel) -> bool:
     """Whether a tile that the loop loads may have a version for each turn: nothing outside of the loop uses it."""
     return _counts(loop.body).get(tile) == _counts(kernel.body).get(tile)
+
+
+def overtaken(loop: Loop, kernel: Kernel) -> Iterator[tuple[Stmt, Buffer, str]]:
+    """The loads of a loop of one core that its stages move too far ahead, with a tile or tensor, and why.
+
+    A statement that fills a tile from global memory for a later one of the turn runs turns ahead
+    (``src/transform/pipeline_planning.cc``). With two stages or more the tile needs a version for each of these turns,
+    which it has if nothing outside of the loop uses it: it is allocated in the loop then (``inject_pipeline.cc``). No
+    load waits for what the loop itself stores to global memory.
+    """
+    if loop.num_stages in (None, const(0)):
+        return
+    body = [(stmt, [access for leaf in walk([stmt]) for access in accesses(leaf)]) for stmt in flat(loop.body)]
+    stores = [leaf for leaf in walk(loop.body) if isinstance(leaf, Copy) and leaf.dst.buffer.memory is Memory.GM]
+    turn = loop.ranges[0].var
+    for number, (stmt, found) in enumerate(body):
+        read = {access.operand.buffer for _, later in body[number + 1 :] for access in later if access.reads}
+        tiles = [a.operand.buffer for a in found if a.writes and a.operand.buffer.is_tile and a.operand.buffer in read]
+        if not tiles or not any(a.reads and a.operand.buffer.memory is Memory.GM for a in found):
+            continue
+        for tile in tiles:
+            if loop.num_stages != const(1) and not is_of_turns(tile, loop, kernel):
+                yield stmt, tile, "is used outside of the loop too, so that the next turn's load overwrites it"
+        for load in (leaf for leaf in walk([stmt]) if isinstance(leaf, Copy)):
+            next_turn = [(lo.substitute({str(turn): turn + 1}), size) for lo, size in region(load.src, load.dst)]
+            for store in stores:
+                tensor = store.dst.buffer
+                if tensor is load.src.buffer and not disjoint(tuple(next_turn), region(store.dst, store.src)):
+                    yield stmt, tensor, "is stored to in the loop, and the next turn's load does not wait for it"
 
 
 def _counts(body: Sequence[Stmt]) -> dict[Buffer, int]:

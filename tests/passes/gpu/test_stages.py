@@ -176,3 +176,13 @@ def test_sizes_of_the_factory(turns: str, head: str | None) -> None:
     else:
         assert head in " ".join(new.split())
         assert f"T.Pipelined({turns}, num_stages=npu_stages)" in new
+
+
+@pytest.mark.parametrize(("second", "head"), [("k", "T.serial(4)"), ("r", "T.Pipelined(4, num_stages=2)")])
+def test_a_tile_of_two_pipelined_loops_has_one_version(second: str, head: str) -> None:
+    """The compiler would load both turns of ``k`` in front of the first product (TL877)."""
+    tiles = TILES + f'{second} = T.alloc_shared((32, 32), "float16")\n' * (second != "k")
+    turn = "    T.copy(K[i * 32, 0], {0})\n    T.gemm(q, {0}, o, transpose_B=True)\n"
+    new = agree(gpu_file(PARAMS, tiles + "".join(LOOP + turn.format(tile) for tile in ("k", second)) + STORE), INPUTS,
+                atol=5e-1, rtol=1e-2)  # fmt: skip
+    assert new.count(f"for i in {head}:") == 2

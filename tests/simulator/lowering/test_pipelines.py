@@ -165,3 +165,18 @@ def test_a_named_number_is_written_out() -> None:
 def test_turns_that_depend_on_the_block() -> None:
     with pytest.raises(SimulatorError, match="multiplies it by the stages"):
         run("for i in T.Pipelined(cid + 4, num_stages=2):\n", PRODUCT, HAND_BACK)
+
+
+@pytest.mark.parametrize(("stages", "stops"), [(1, False), (2, True)])
+def test_a_tile_that_is_loaded_ahead_and_used_outside(stages: int, stops: bool) -> None:
+    """Generated: both loads of ``k`` in front of the first product, into one tile; behind it with one stage."""
+    turn = "    T.copy(K[i * 32, 0], k)\n    T.gemm_v0(q, k, s_l0c, transpose_B=True, init=(i == 0))\n"
+    parts = (f"for i in T.Pipelined(4, num_stages={stages}):\n", turn)
+    outside = "T.gemm_v0(q, k, s_l0c, transpose_B=True)\nT.copy(s_l0c, acc)\n"
+    if stops:
+        run(*parts, "T.copy(s_l0c, acc)\n")
+        with pytest.raises(SimulatorError, match="k is used outside of the pipelined loop"):
+            run(*parts, outside)
+    else:
+        total = sum(Q.astype(np.float32) @ K[n * 32 :][:32].astype(np.float32).T for n in (0, 1, 2, 3, 3))
+        assert np.allclose(run(*parts, outside), total, atol=1e-2)

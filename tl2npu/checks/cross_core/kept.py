@@ -12,7 +12,7 @@ from itertools import combinations, product
 from tl2npu.checks.cross_core.channels import WORKSPACE, copy_side, kept, kept_channel, on_chip, sync_points
 from tl2npu.checks.cross_core.meeting import meet, runs_equally
 from tl2npu.checks.subject import Finding, Placed, Subject
-from tl2npu.kernel.factories.configs import SYNC
+from tl2npu.kernel.factories.configs import CV_SYNC, SYNC
 from tl2npu.kernel.handover import Place, Traffic, disjoint, is_private, traffic
 from tl2npu.kernel.model import Copy, ScopeBlock
 
@@ -28,7 +28,10 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield from _check_name(entry)
         yield from _check_points(subject, entry)
         yield from _check_private(subject, entry)
+    crossing_tensors = {entry.tensor for entry in crossing}
     for entry in traffic(subject.kernel).values():
+        if WORKSPACE in entry.tensor.name and entry.tensor not in crossing_tensors and subject.is_on(CV_SYNC):
+            yield from _check_points(subject, entry)
         yield from _check_same_core(subject, entry)
         if subject.is_split:
             yield from _check_stores(entry)
@@ -42,13 +45,16 @@ def _check_name(entry: Traffic) -> Iterator[Finding]:
 
 
 def _check_points(subject: Subject, entry: Traffic) -> Iterator[Finding]:
-    """The i-th copy of the cube core is paired with the i-th of the vector core."""
+    """The i-th copy of the cube core is paired with the i-th of the vector core, if it has any."""
     points = sync_points(subject, entry.tensor)
     name = entry.tensor.name
-    if len(points["C"]) != len(points["V"]):
+    if points["C"] and len(points["C"]) != len(points["V"]):
         where = (points["C"] if len(points["C"]) > len(points["V"]) else points["V"])[-1]
         text = f"`{name}` has {len(points['C'])} copies on the cube core and {len(points['V'])} on the vector core"
-        yield Finding("TL840", where.stmt.node, text)
+        help = (
+            "" if points["V"] else f"rename it: the compiler pairs copies of tensors with `{WORKSPACE}` in their names"
+        )
+        yield Finding("TL840", where.stmt.node, text, help=help)
         return
     for cube, vector in zip(points["C"], points["V"], strict=True):
         if _writes(cube, entry) == _writes(vector, entry):

@@ -31,6 +31,7 @@ from tl2npu.kernel.stages import (
     flat,
     is_lost,
     is_of_turns,
+    overtaken,
     parts,
     shared,
     summed_axes,
@@ -84,6 +85,10 @@ def _planned(subject: Subject, crossing: Sequence[Loop]) -> Iterator[Finding]:
         for stmt in changed_variables(subject.kernel, loop)[:1]:
             text = f"`{code(stmt.node)}` assigns a variable in a pipelined loop, which the compiler does not take"
             yield Finding("TL796", stmt.node, text)
+        for load, buffer, why in overtaken(loop, subject.kernel) if _runs_ahead(subject, loop) else ():
+            text = f"this load runs turns ahead of the pipelined loop: `{buffer.name}` {why}"
+            yield Finding("TL877", load.node, text, help="use `T.serial`, or a tile that only this loop uses")
+            break
         loaded: dict[Buffer, Stmt] = {}
         for stmt in flat(loop.body):
             every = [access for inner in walk([stmt]) for access in accesses(inner)]
@@ -97,6 +102,13 @@ def _planned(subject: Subject, crossing: Sequence[Loop]) -> Iterator[Finding]:
                 loaded |= {operand.buffer: stmt for operand in written}
         versions = [tile for tile in loaded if tile.memory is Memory.L1 and is_of_turns(tile, loop, subject.kernel)]
         yield from _check_ends(subject, loop, versions)
+
+
+def _runs_ahead(subject: Subject, loop: Loop) -> bool:
+    """Whether it has stages, and a second turn, for some sizes: two stages if one is not sure to be enough."""
+    stages, extent = loop.num_stages or const(0), loop.ranges[0].extent
+    known = [(number_of(stages, sizes) or 0, number_of(extent, sizes)) for sizes in subject.values]
+    return any(depth > (stages != const(1)) and (turns is None or turns > 1) for depth, turns in known)
 
 
 def _orders(subject: Subject, loop: Loop) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ Evidence: facts 4 (g4_noinit, g4_fragA, g4_s_*, g4_k_*, g4_f16acc), 2 (g2_ubl1_2
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from tl2npu.checks.operators.types import types_of
 from tl2npu.checks.subject import Finding, Placed, Subject
@@ -64,9 +64,28 @@ def _check_part(subject: Subject, stmt: Copy | Op, source: Operand | Scalar | No
     if not begins_where_counted(source):
         text = f"`{part}` starts inside of a product: in L0C its elements are not where the compiler looks"
         yield Finding("TL870", stmt.node, text)
-    elif (subject.target == "pto" or isinstance(stmt, Op)) and is_lower(source):
-        text = f"`{part}` has fewer rows than `{source.buffer.name}`: only its first {FRACTAL} columns would be found"
-        yield Finding("TL870", stmt.node, text)
+        return
+    pto = subject.target == "pto"
+    for rows, columns, height in _sizes(subject, source) if pto or isinstance(stmt, Op) else ():
+        odd = next((size for size in (rows, columns) if size is not None and size % FRACTAL), None)
+        if is_lower(rows, columns, height):
+            text = (
+                f"`{part}` has fewer rows than `{source.buffer.name}`: only its first {FRACTAL} columns would be found"
+            )
+        elif pto and odd is not None:
+            text = f"`{part}` has an axis of {odd} elements: target pto copies multiples of {FRACTAL} from a product"
+        elif pto and rows is None and not subject.is_runtime(source.dims[-2].extent or const(0)):
+            text = f"target pto finds only the first {FRACTAL} columns of `{part}` if it has fewer rows than its tile"
+        else:
+            continue
+        yield Finding("TL870", stmt.node, text, "warning" if rows is None else None)
+        return
+
+
+def _sizes(subject: Subject, part: Operand) -> Sequence[tuple[int | None, ...]]:
+    """Rows and columns of a part of a tile, and rows of the tile, for each way to call the factory."""
+    extents = [dim.extent for dim in part.dims or () if dim.extent is not None][-2:]
+    return subject.together(*extents, part.buffer.shape[-2]) if len(extents) == 2 else ()
 
 
 def _check_operand_part(subject: Subject, stmt: Copy) -> Iterator[Finding]:
@@ -79,7 +98,7 @@ def _check_operand_part(subject: Subject, stmt: Copy) -> Iterator[Finding]:
         lanes, part = _ROW_BYTES // size, code(target.node)
         if across_blocks(target, lanes):
             text = f"`{part}` starts inside of a block of {lanes} columns of the L1 tile"
-        elif subject.target == "pto" and is_lower(target, lanes):
+        elif subject.target == "pto" and any(is_lower(*sizes, lanes) for sizes in _sizes(subject, target)):
             text = f"`{part}` has fewer rows than `{target.buffer.name}`: target pto lays it out as a tile of its own"
         else:
             continue

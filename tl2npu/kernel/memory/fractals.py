@@ -25,15 +25,11 @@ def begins_where_counted(source: Operand | Scalar | None) -> bool:
     return all(dim.lo.is_zero for dim in (source.dims[-1:] if one_fractal_wide else source.dims[-2:]))
 
 
-def is_lower(part: Operand, lanes: int = FRACTAL) -> bool:
-    """True for a part of several columns of blocks with a constant number of rows, less than the tile has.
+def is_lower(rows: int | None, columns: int | None, height: int | None, lanes: int = FRACTAL) -> bool:
+    """True for a part of several columns of blocks with fewer rows of blocks than its tile, which has ``height`` rows.
 
-    ``lanes``: how many elements wide a block is.
+    ``lanes``: how many elements wide a block is. None is a number that is not known.
     """
-    extents = [dim.extent for dim in part.dims or ()][-2:]
-    if len(extents) < 2 or extents[0] is None or extents[1] is None:
-        return False
-    rows, columns, height = extents[0].constant, extents[1].constant, part.buffer.shape[-2].constant
     if rows is None or height is None or (columns is not None and columns <= lanes):
         return False
     return -(-rows // FRACTAL) < -(-height // FRACTAL)

@@ -4,7 +4,8 @@ A port of what ``src/transform/cross_core_pipeline.cc`` (95acbd7f) makes of such
 ``n // s`` rounds; in a round the statements of one core up to the next one of the other are a loop of ``s`` turns. What
 one such part reads before it writes it, and another part uses too, has a version for each of the ``s`` turns, if
 nothing outside of the loop uses it. Workspaces have versions always. The simulator stops where the pass runs statements
-twice, loses them, or reads an element of another turn.
+twice, loses them, or reads an element of another turn; in a loop of one core, which runs as it stands, where a load
+that runs ahead overwrites the only version of its tile (``pipeline_planning.cc``, ``inject_pipeline.cc``).
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ def stage(body: list[Stmt], workspaces: Sequence[Buffer]) -> tuple[list[Stmt], l
 
     Raises SimulatorError for a second such loop, and for code that the pass does not keep.
     """
-    found = [s for s in statements(body) if isinstance(s, For) and _is_staged(s)]
+    pipelined = [s for s in statements(body) if isinstance(s, For) and s.kind == "pipelined"]
+    found = [loop for loop in pipelined if _is_staged(loop)]
+    for loop in pipelined:
+        if loop not in found:
+            _reject_overwritten(loop, _count(body))
     if not found:
         return body, list(workspaces)
     if len(found) > 1:
@@ -50,11 +55,28 @@ def stage(body: list[Stmt], workspaces: Sequence[Buffer]) -> tuple[list[Stmt], l
 
 
 def _is_staged(loop: For) -> bool:
-    stages = loop.notes.get("num_stages", 0)
-    if loop.kind != "pipelined" or not isinstance(stages, int) or stages < 1:
+    if _stages(loop) < 1:
         return False
     inner = [s for s in statements(loop.body) if isinstance(s, Op)]
     return {"C", "V"} <= {op_core(s) for s in inner} and any(_hands_over(s) for s in inner)
+
+
+def _stages(loop: For) -> int:
+    stages = loop.notes.get("num_stages", 0)
+    return stages if isinstance(stages, int) else 0
+
+
+def _reject_overwritten(loop: For, uses: Mapping[int, int]) -> None:
+    inside = _count(loop.body)
+    for number, stmt in enumerate(loop.body if _stages(loop) > 1 and loop.extent not in (0, 1) else ()):
+        read = {buffer for later in _steps(loop.body[number + 1 :]) for buffer, _ in _effects(later)[0]}
+        for load in statements([stmt]):
+            if not isinstance(load, Op) or load.name != "copy":
+                continue
+            source, tile = (load.args[end].buffer.root for end in ("src", "dst"))
+            if source.memory == "global" and tile in read and inside[tile.number] < uses[tile.number]:
+                text = f"{tile.name} is used outside of the pipelined loop too: the load of the next turn overwrites it"
+                raise SimulatorError(text, load.site)
 
 
 def _hands_over(stmt: Op) -> bool:

@@ -22,6 +22,7 @@ from tl2npu.kernel.stages import (
     flat,
     is_lost,
     landing_buffers,
+    overtaken,
     parts,
     shared,
     summed_axes,
@@ -80,6 +81,8 @@ def _why_not(job: Job, loop: Loop) -> str | None:
         return "its statements differ between iterations"
     if changed_variables(job.kernel, loop):
         return "a variable changes in it"
+    if (early := next(overtaken(loop, job.kernel), None)) is not None:
+        return f"`{early[1].name}` {early[2]}"
     item = loop.ranges[0]
     if any("@" in name for name in (*item.extent.variables(), *item.start.variables())) or loop.loads:
         return "its bounds are known at run time only"
