@@ -182,6 +182,17 @@ def test_parts_of_the_rows(statement: str, found: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("statement", "found"),
+    [("T.copy(a, O[cid * 32 : cid * 32 + T.min(32, n), :])", "TL825"),
+     ("for i in T.serial(T.min(n, 32)):\n    T.tile.exp(b[i, :], a[i, :])", "TL826")],
+)  # fmt: skip
+@pytest.mark.parametrize("call", ["factory(32)", "factory(24)"])
+def test_a_number_of_rows_that_other_calls_make_smaller(statement: str, found: str, call: str) -> None:
+    """All 32 rows in one of the calls: what a migration splits has to be right for others too."""
+    assert split_only(kernel(TILES, statement), args="n", tail=call) == [found]
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
     [
         ("for i in range(16):\n    T.tile.exp(a[2 * i, :], b[i, :])", ["TL826"]),
         ("for i in range(1, 32):\n    T.tile.add(a[i, :], a[i - 1, :], b[i, :])", ["TL826", "TL827"]),

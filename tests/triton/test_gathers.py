@@ -57,6 +57,15 @@ TEXTS = {
         "        at = tl.load(at_ptr + i, mask=i < n, other=0)\n"
         "        x += tl.load(x_ptr + at[:, None] * C + c[None, :], mask=(i < n)[:, None], other=0.0)\n" + STORE
     ),
+    "columns by another name": gathered(
+        PLACES + "    ok = (r < n)[:, None] & (c < D)[None, :]\n"
+        "    x = tl.load(x_ptr + at[:, None] * D + c[None, :], mask=ok, other=0.0)\n"
+        + STORE.replace("* C", "* D").replace("(r < n)[:, None]", "ok")
+    )
+    .replace("n, C: tl", "n, D, C: tl")
+    .replace("n, C=cols", "n, D, C=64")
+    .replace("f(x, w, at)", "f(x, w, at, D)")
+    .replace("int32))", "int32), 64)"),
     "scattered": gathered(
         PLACES + "    x = c[None, :] * 1.0 + pid * 0\n"
         "    tl.store(y_ptr + at[:, None] * C + c[None, :], x, mask=(r < n)[:, None])\n"

@@ -37,7 +37,7 @@ from tl2npu.kernel.model import (
     Sync,
 )
 from tl2npu.kernel.sizes import ITEM_SIZE
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Opaque, Sym, const
 from tl2npu.source.tree import children
 
 _ITEM_BYTES = 32
@@ -132,6 +132,9 @@ def _check_row_index(subject: Subject, use: Use) -> Iterator[Finding]:
     elif use.row.start.is_zero and subject.known_different(use.row.extent, use.buffer.shape[0]):
         text = f"`{shown}`: the loop over `{use.row.name}` does not cover all rows of `{use.buffer.name}`"
         yield Finding("TL826", operand.node, text)
+    elif use.row.start.is_zero and _is_smaller_of(use.row.extent, use.buffer.shape[0]):
+        text = f"`{shown}`: the loop over `{use.row.name}` may not cover all rows of `{use.buffer.name}`"
+        yield Finding("TL826", operand.node, text, as_it_stands="warning")
 
 
 def _check_copy(subject: Subject, split: Split, use: Use, other: Operand) -> Iterator[Finding]:
@@ -200,6 +203,15 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
     elif extent is not None and subject.known_different(extent, buffer.shape[0]):
         text = f"`{code(outer.node)}` and `{buffer.name}` differ in rows: the second vector core starts at a wrong row"
         yield Finding("TL825", node, text)
+    elif extent is not None and _is_smaller_of(extent, buffer.shape[0]):
+        text = f"`{code(outer.node)}` may have fewer rows than `{buffer.name}`: the second vector core starts behind them"
+        yield Finding("TL825", node, text, as_it_stands="warning")
+
+
+def _is_smaller_of(extent: Sym, rows: Sym) -> bool:
+    """Whether an extent is the tile's rows or a smaller number: as many as these in the calls that are known, if so."""
+    atom = extent.atom
+    return isinstance(atom, Opaque) and atom.head == "min" and rows in atom.args
 
 
 def _check_op(subject: Subject, split: Split, use: Use, stmt: Op) -> Iterator[Finding]:

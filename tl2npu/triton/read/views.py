@@ -427,7 +427,7 @@ class _Fit:
         ends = list(self.ends(index))
         if place == 0 and (self.may_ask or not ends or param in self.state.spec.flat):
             return []  # what lies behind the end of a tensor is nobody's
-        if self.may_ask and any(ranges.of_data(end.names) for end in ends):
+        if self.may_ask and any(ranges.of_data(end.names) for end in ends) and not ranges.of_data(index.names):
             return []  # nor is what lies between the length that is loaded and the next row
         if ends:
             raise self.state.refuse(
