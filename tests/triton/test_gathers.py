@@ -89,6 +89,17 @@ def test_the_text_of_a_gather() -> None:
     ) in to_tilelang(TEXTS["rows"]).text
 
 
+def test_one_row_that_a_mask_leaves_out() -> None:
+    """Where the place is negative there is nothing to be read, not even for no use."""
+    text = to_tilelang(
+        gathered(
+            "    at = tl.load(at_ptr + pid)\n    ok = (c < C) & (at >= 0)\n"
+            "    x = tl.load(x_ptr + at * C + c, mask=ok, other=1.0)\n    tl.store(y_ptr + pid * C + c, x)"
+        )
+    ).text
+    assert "            if at >= 0:\n                T.copy(x_ptr[at, :], x)\n" in text
+
+
 @pytest.mark.skipif(find_spec("triton") is None, reason="no triton here")
 @pytest.mark.parametrize("spelling", TEXTS)
 def test_the_same_rows(spelling: str, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, load
 from tl2npu.tile.ir import For, If, Let, Map, Move, Region, Stmt, statements
 from tl2npu.triton.read import choices
 from tl2npu.triton.read.build import broadcast, cast, operation
-from tl2npu.triton.read.masks import conjuncts, positive
+from tl2npu.triton.read.masks import conjunction, conjuncts, positive
 from tl2npu.triton.read.ranges import smallest
 from tl2npu.triton.read.state import Places, State
 from tl2npu.triton.read.values import Pointer, Shape, Tile
@@ -124,7 +124,7 @@ class _Rows:
             by_element = [c for c in conditions if c not in by_row]
             state.in_rows = bool(self.axes) and pointer.param in state.spec.flat
             try:
-                placed = place(pointer, Tile(pointer.shape, _all(by_element)) if by_element else None)
+                placed = place(pointer, Tile(pointer.shape, conjunction(by_element)) if by_element else None)
             finally:
                 state.in_rows = False
             if placed.order != axes(state, self.pointer, self.below)[1]:
@@ -187,7 +187,7 @@ class _Rows:
         masks = {c: None for found in known.values() for c in (substituted(c, here) for c in found.conditions)}
         implied = set(masks) <= set(by_row)  # a row whose place is not loaded is left out
         if left := [c for c in by_row if c not in masks]:
-            inner = [If(_all(left), tuple(inner), (), origin)]
+            inner = [If(conjunction(left), tuple(inner), (), origin)]
         if masks and not implied and len(known) > 1:
             raise self.state.refuse("TL523", "several loaded places under masks of their own")
         made, fallback = inner, inner
@@ -197,15 +197,8 @@ class _Rows:
             fallback = [Let(name, found.other, origin), *fallback]
             self.state.gathered.add(found.param)
         if masks:
-            made = [If(_all(list(masks)), tuple(made), () if implied else tuple(fallback), origin)]
+            made = [If(conjunction(list(masks)), tuple(made), () if implied else tuple(fallback), origin)]
         return made
-
-
-def _all(conditions: Sequence[Expr]) -> Expr:
-    found = conditions[0]
-    for more in conditions[1:]:
-        found = Call("and", (found, more), "bool")
-    return found
 
 
 def _replaced(value: Sym, named: dict[Atom, Sym]) -> Sym:
@@ -265,7 +258,7 @@ def store(state: State, pointer: Pointer, mask: Tile | None, place: Place, sourc
     def stored(placed: Placed) -> list[Stmt]:
         placed, some = _as_far(state, placed)
         move = Move(_row(state, source, rows, placed), placed.region, state.origin)
-        return [If(_all(some), (move,), (), state.origin)] if some else [move]
+        return [If(conjunction(some), (move,), (), state.origin)] if some else [move]
 
     for stmt in rows.loop(stored, place)[0]:
         state.emit(stmt)

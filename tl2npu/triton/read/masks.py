@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 
 from tl2npu.kernel.symbolic import Opaque, Sym, opaque
 from tl2npu.tile.expr import Call, Const, Expr, Index, axis_of
@@ -16,6 +17,11 @@ def conjuncts(mask: Expr) -> Iterator[Expr]:
             yield from conjuncts(arg)
     elif not (isinstance(mask, Const) and mask.value is True):
         yield mask
+
+
+def conjunction(conditions: Sequence[Expr]) -> Expr:
+    """The condition that all hold; there is at least one."""
+    return reduce(lambda found, more: Call("and", (found, more), "bool"), conditions)
 
 
 def separated(condition: Expr, lets: Mapping[str, Sym]) -> Iterator[Expr]:

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from tl2npu.kernel.sizes import FILLED, ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym, const, var
-from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, substituted
+from tl2npu.tile.expr import Const, Expr, Index, Load, axis, axis_of, loads, substituted
 from tl2npu.tile.ir import AtomicAdd, For, If, Let, Map, Move, Region, Stmt
 from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read import gathers
 from tl2npu.triton.read.build import broadcast, cast, is_float, operation, truth_as_byte, truth_of_byte
 from tl2npu.triton.read.choices import indicator
-from tl2npu.triton.read.masks import positive
+from tl2npu.triton.read.masks import conjunction, positive
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import Places, State
 from tl2npu.triton.read.values import BlockPointer, Pointer, Shape, Tile
@@ -79,7 +79,11 @@ def load(
     if part != pointer.shape:
         state.emit(Map(buffer, Const(empty, dtype), state.origin))
     inner = _start(buffer, tuple(part[number] for number in placed.order))
-    state.emit(Move(placed.region, inner, state.origin, inside=not masked))
+    move = Move(placed.region, inner, state.origin, inside=not masked)
+    anywhere = any(state.ranges.of_data(start.names) for start in placed.start)  # where no mask holds
+    guards = [c for c in placed.rest if anywhere and not any(axis_of(name) is not None for name in names(c))]
+    guards = [c for c in guards if not any(True for _ in loads(c))]
+    state.emit(If(conjunction(guards), (move,), (), state.origin) if guards else move)
     for number, first, end in placed.beyond:
         state.beyond.append((pointer.param, Beyond(buffer, placed.order.index(number), first, end)))
     if len(shape) == 1 and placed.order == (0,) and part == pointer.shape and dtype in ("int32", "int64"):
@@ -259,10 +263,7 @@ def store(
         stmt = Move(one, other, state.origin)
         scalar = tuple(substituted(condition, {f"@{placed.order[0]}": row}) for condition in scalar)
     if scalar:
-        condition = scalar[0]
-        for more in scalar[1:]:
-            condition = Call("and", (condition, more), "bool")
-        stmt = If(condition, (stmt,), (), state.origin)
+        stmt = If(conjunction(scalar), (stmt,), (), state.origin)
     if row is not None:
         stmt = For(str(row), part[placed.order[0]], (stmt,), 0, state.origin)
     state.emit(stmt)
