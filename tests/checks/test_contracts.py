@@ -8,7 +8,7 @@ from tests.compiler_messages.rows import program
 from tl2npu.migration import check_text
 from tl2npu.options import Options
 
-PIPELINED = "for k in T.Pipelined(4, num_stages=2):\n    T.copy(A[k * 16, 0], x)\n    "
+PIPELINED = "for k in T.Pipelined(4, num_stages=2):\n    T.copy(A[k * 16, 0], p)\n    "
 
 
 def codes(statements: str, kernel: str = "vector") -> list[str]:
@@ -99,20 +99,21 @@ def test_values_and_memories(statement: str, found: list[str]) -> None:
 @pytest.mark.parametrize(
     ("statements", "found"),
     [
-        (PIPELINED + "T.tile.add(z, z, x)", []),
-        (PIPELINED + "T.tile.exp(y, x)\n    T.tile.add(z, z, y)\n    T.tile.mul(y, y, z)", []),
-        ("for k in T.Pipelined(4, num_stages=2):\n    T.tile.fill(x, 0.0)\n    T.copy(A[k * 16, 0], x)", []),
-        (PIPELINED.replace("num_stages=2", "num_stages=0") + "T.tile.exp(x, x)\n    T.tile.add(z, z, x)", []),
-        (PIPELINED + "T.tile.exp(x, x)\n    T.tile.add(z, z, x)", ["TL792"]),
-        (PIPELINED + "x[0, 0] = 1.0\n    T.tile.add(z, z, x)", ["TL792"]),
-        (PIPELINED + "if k > 1:\n        T.tile.exp(x, x)\n    T.tile.add(z, z, x)", ["TL792"]),
-        (PIPELINED + "for i in T.Parallel(16):\n        x[i, 0] = x[i, 0] * 2.0\n    T.tile.add(z, z, x)", ["TL792"]),
-        (PIPELINED + "T.tile.add(z, z, x)\n    T.copy(z, x)", ["TL792"]),
-        (PIPELINED.replace("num_stages=2", "order=[0, 1], stage=[0, 1]") + "T.tile.add(z, z, x)", []),
+        (PIPELINED + "T.tile.add(z, z, p)", []),
+        (PIPELINED + "T.tile.exp(y, p)\n    T.tile.add(z, z, y)\n    T.tile.mul(y, y, z)", []),
+        ("for k in T.Pipelined(4, num_stages=2):\n    T.tile.fill(p, 0.0)\n    T.copy(A[k * 16, 0], p)", []),
+        (PIPELINED.replace("num_stages=2", "num_stages=0") + "T.tile.exp(p, p)\n    T.tile.add(z, z, p)", []),
+        (PIPELINED + "T.tile.exp(p, p)\n    T.tile.add(z, z, p)", ["TL792"]),
+        (PIPELINED + "p[0, 0] = 1.0\n    T.tile.add(z, z, p)", ["TL792"]),
+        (PIPELINED + "if k > 1:\n        T.tile.exp(p, p)\n    T.tile.add(z, z, p)", ["TL792"]),
+        (PIPELINED + "for i in T.Parallel(16):\n        p[i, 0] = p[i, 0] * 2.0\n    T.tile.add(z, z, p)", ["TL792"]),
+        (PIPELINED + "T.tile.add(z, z, p)\n    T.copy(z, p)", ["TL792"]),
+        (PIPELINED.replace("num_stages=2", "order=[0, 1], stage=[0, 1]") + "T.tile.add(z, z, p)", []),
     ],
 )
 def test_pipelined_loads(statements: str, found: list[str]) -> None:
-    assert codes(statements, "developer") == found
+    tile = 'p = T.alloc_shared((16, 64), "float32")\n'  # that nothing outside of the loop uses
+    assert codes(tile + statements, "developer") == found
 
 
 def test_a_pipeline_over_both_cores_may_write_in_place() -> None:
