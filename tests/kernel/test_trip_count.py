@@ -87,6 +87,8 @@ OPEN = [
     ("0", "n"),
     ("by * M // N", "T.ceildiv(S, N)"),
     ("T.max(bx * M // N, 2)", "T.ceildiv(S, N)"),
+    ("0", "T.ceildiv(S, N) - 1"),
+    ("0", "S - 1"),
 ]
 
 

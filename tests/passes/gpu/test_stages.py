@@ -186,3 +186,23 @@ def test_a_tile_of_two_pipelined_loops_has_one_version(second: str, head: str) -
     new = agree(gpu_file(PARAMS, tiles + "".join(LOOP + turn.format(tile) for tile in ("k", second)) + STORE), INPUTS,
                 atol=5e-1, rtol=1e-2)  # fmt: skip
     assert new.count(f"for i in {head}:") == 2
+
+
+@pytest.mark.parametrize(
+    ("turns", "line"),
+    [
+        ("n // 32", ""),
+        ("T.ceildiv(n, 32)", ""),
+        ("n // 32 - 1", 'assert int(n // 32 - 1) > 0, "no turn for the product"'),
+    ],
+)
+def test_a_product_of_no_turns_is_never_launched(turns: str, line: str) -> None:
+    """L0C holds anything until a product has begun with ``init``."""
+    params = PARAMS.replace("128", "n")
+    body = (
+        TILES
+        + f"for i in T.serial({turns}):\n    T.copy(K[i * 32, 0], k)\n    T.gemm(q, k, o, transpose_B=True)\n"
+        + STORE
+    )
+    new = migrated(gpu_file(params, body, args="n=64"))
+    assert [text.strip() for text in new.splitlines() if "assert" in text] == [line] * bool(line)

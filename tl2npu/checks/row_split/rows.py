@@ -204,7 +204,7 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
         text = f"`{code(outer.node)}` and `{buffer.name}` differ in rows: the second vector core starts at a wrong row"
         yield Finding("TL825", node, text)
     elif extent is not None and _is_smaller_of(extent, buffer.shape[0]):
-        text = f"`{code(outer.node)}` may have fewer rows than `{buffer.name}`: the second vector core starts behind them"
+        text = f"`{code(outer.node)}` may have fewer rows than `{buffer.name}`: the second vector core starts too late"
         yield Finding("TL825", node, text, as_it_stands="warning")
 
 

@@ -6,17 +6,25 @@ variables lie in their ranges. Nothing is known of the numbers that a kernel is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Kernel, Loop, Range
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.known import Known
-from tl2npu.kernel.symbolic import Opaque, Sym, const
+from tl2npu.kernel.symbolic import Div, Mod, Opaque, Sym, const
 
 
 class TripCounts:
-    """Proofs for one kernel."""
+    """Proofs for one kernel.
 
-    def __init__(self, kernel: Kernel, evaluator: Evaluator) -> None:
+    ``assertable``: whether the factory can check that a range of sizes is not empty; those for which it has to are
+    ``assumed``, with their loops.
+    """
+
+    def __init__(self, kernel: Kernel, evaluator: Evaluator, assertable: Callable[[Range], bool] | None = None) -> None:
+        self.assumed: dict[int, tuple[Loop, Range]] = {}
+        self._assertable = assertable
         self._kernel = kernel
         self._known = Known(kernel, evaluator)
         self._loops = [item for stmt in kernel.walk() if isinstance(stmt, Loop) for item in stmt.ranges]
@@ -27,13 +35,17 @@ class TripCounts:
 
     def _has_a_turn(self, loop: Loop, item: Range) -> bool:
         size_only = all(map(self._is_size, item.extent.names)) and not any(map(_is_opaque, item.extent.atoms()))
-        if size_only and item.extent.constant is None:
-            return True  # a size of the factory's: empty only for empty tensors
+        if size_only and item.extent.constant is None and _is_sum(item.extent):
+            return True  # sizes of the factory's: empty only for empty tensors, or for less than a tile of them
         counts = [item.extent]
         if item.stop_node is not None:
             start = item.start if item.start_node is None else self._known.value(item.start_node, loop.env)
             counts.append(self._known.value(item.stop_node, loop.env) - start)
-        return any(self._bounds(loop, count).is_not_negative(count - 1) for count in counts)
+        if any(self._bounds(loop, count).is_not_negative(count - 1) for count in counts):
+            return True
+        assumed = size_only and item.extent.constant is None and self._assertable is not None and self._assertable(item)
+        self.assumed |= {id(item): (loop, item)} if assumed else {}
+        return assumed
 
     def _bounds(self, loop: Loop, count: Sym) -> Bounds:
         known = self._known.bounds(loop, self._loops, ())
@@ -48,6 +60,12 @@ class TripCounts:
 
     def _is_size(self, name: str) -> bool:
         return "@" not in name and name not in self._kernel.scalars
+
+
+def _is_sum(size: Sym) -> bool:
+    """Nothing is subtracted, nor in what is divided: ``K // BK``, not ``K // BK - 1``, nor ``(K - 1) // BK``."""
+    parts = (part for atom in size.atoms() if isinstance(atom, (Div, Mod)) for part in (atom.num, atom.den))
+    return all(coef > 0 for part in (size, *parts) for _, coef in part.terms)
 
 
 def _is_opaque(atom: object) -> bool:

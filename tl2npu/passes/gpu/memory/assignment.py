@@ -16,6 +16,7 @@ from tl2npu.kernel.model import Branch, Buffer, Copy, Loop, Memory, Op, Operand,
 from tl2npu.passes.gpu.memory.landing import needs_own_tile, read_whole, reader_takes_whole
 from tl2npu.passes.gpu.memory.layout import Layout, ToL1
 from tl2npu.passes.job import Job
+from tl2npu.passes.names import constants
 from tl2npu.passes.writing.plan import Line, Plan
 from tl2npu.passes.writing.statements import Names, expression, parse
 
@@ -65,6 +66,11 @@ class Assignment:
         for buffer in self.layout.uses:
             self._allocation(buffer)
         self.plan.apply()
+        for loop, turns in self.layout.never_empty:
+            nodes = (turns.start_node, turns.stop_node)
+            first, end = (f"int({code(node)})" if node is not None else "0" for node in nodes)
+            self.job.change("TL132", loop.node, "a product of no turns would be undefined: wrote an assertion")
+            constants.define(self.job, [f'assert {end} > {first}, "no turn for the product"'])
 
     def _chain(self, chain: Chain) -> None:
         buffer = chain.buffer

@@ -8,9 +8,10 @@ from tl2npu.kernel import element_types
 from tl2npu.kernel.access import changes, writes
 from tl2npu.kernel.memory.chains import Chain, Chains
 from tl2npu.kernel.memory.roles import Homes, Site, Uses, homes, sites, uses
-from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Op, Stmt
+from tl2npu.kernel.model import Branch, Buffer, Kernel, Loop, Op, Range, Stmt
 from tl2npu.kernel.ranges.trip_count import TripCounts
 from tl2npu.kernel.runtime import Late
+from tl2npu.passes.gpu.launch.grid import is_outside
 from tl2npu.passes.gpu.memory.closing import Closing
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.unsupported.types import types_of
@@ -29,6 +30,7 @@ class Layout:
     loaded_twice: dict[Buffer, None] = field(default_factory=dict)
     to_l1: list[ToL1] = field(default_factory=list)
     tokens: list[Stmt] = field(default_factory=list)
+    never_empty: list[tuple[Loop, Range]] = field(default_factory=list)
 
     @property
     def zero_products(self) -> list[Op]:
@@ -51,7 +53,7 @@ def lay_out(job: Job, closing: Closing) -> Layout:
     layout = Layout(
         kernel, job.late, found, homes(found, frozenset(closing.routed)), sites(kernel), tokens=closing.tokens
     )
-    trips = TripCounts(kernel, job.file.evaluator)
+    trips = TripCounts(kernel, job.file.evaluator, lambda item: _is_assertable(job, item))
     sums = _of_floats(job) if closing.by_zeros else frozenset()
     chains = Chains(kernel, layout.places, trips, frozenset(closing.inside), sums)
     for buffer, use in found.items():
@@ -63,7 +65,15 @@ def lay_out(job: Job, closing: Closing) -> Layout:
                 layout.loaded_twice[buffer] = None
             else:
                 layout.to_l1 += _copies_to_l1(layout, buffer, closing.stay.get(buffer.name))
+    layout.never_empty = list(trips.assumed.values())
     return layout
+
+
+def _is_assertable(job: Job, item: Range) -> bool:
+    """The factory can check that the loop has a turn."""
+    if item.stop_node is None or item.step is not None or job.late.is_late(item.extent):
+        return False
+    return all(is_outside(job, node) for node in (item.start_node, item.stop_node) if node is not None)
 
 
 def _of_floats(job: Job) -> frozenset[Buffer]:
