@@ -38,7 +38,7 @@ from tl2npu.kernel.model import (
 )
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Opaque, Sym, const
-from tl2npu.source.tree import children
+from tl2npu.source.tree import calls_in, children
 
 _ITEM_BYTES = 32
 
@@ -132,7 +132,7 @@ def _check_row_index(subject: Subject, use: Use) -> Iterator[Finding]:
     elif use.row.start.is_zero and subject.known_different(use.row.extent, use.buffer.shape[0]):
         text = f"`{shown}`: the loop over `{use.row.name}` does not cover all rows of `{use.buffer.name}`"
         yield Finding("TL826", operand.node, text)
-    elif use.row.start.is_zero and _is_smaller_of(use.row.extent, use.buffer.shape[0]):
+    elif use.row.start.is_zero and _is_smaller_of(use.row.extent, use.buffer.shape[0], use.row.stop_node):
         text = f"`{shown}`: the loop over `{use.row.name}` may not cover all rows of `{use.buffer.name}`"
         yield Finding("TL826", operand.node, text, as_it_stands="warning")
 
@@ -203,15 +203,19 @@ def _check_global(subject: Subject, split: Split, use: Use, outer: Operand) -> I
     elif extent is not None and subject.known_different(extent, buffer.shape[0]):
         text = f"`{code(outer.node)}` and `{buffer.name}` differ in rows: the second vector core starts at a wrong row"
         yield Finding("TL825", node, text)
-    elif extent is not None and _is_smaller_of(extent, buffer.shape[0]):
+    elif extent is not None and _is_smaller_of(extent, buffer.shape[0], dims[axis].node):
         text = f"`{code(outer.node)}` may have fewer rows than `{buffer.name}`: the second vector core starts too late"
         yield Finding("TL825", node, text, as_it_stands="warning")
 
 
-def _is_smaller_of(extent: Sym, rows: Sym) -> bool:
-    """Whether an extent is the tile's rows or a smaller number: as many as these in the calls that are known, if so."""
+def _is_smaller_of(extent: Sym, rows: Sym, node: cst.CSTNode | None) -> bool:
+    """Whether the kernel takes the tile's rows or a smaller number, which are the same in the calls that are known.
+
+    A constant of the factory's is one of these calls'.
+    """
     atom = extent.atom
-    return isinstance(atom, Opaque) and atom.head == "min" and rows in atom.args
+    smaller = isinstance(atom, Opaque) and atom.head == "min" and rows in atom.args
+    return smaller and node is not None and bool(calls_in(node))
 
 
 def _check_op(subject: Subject, split: Split, use: Use, stmt: Op) -> Iterator[Finding]:
