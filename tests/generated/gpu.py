@@ -376,7 +376,7 @@ class GpuDraws(Draws):
         tiles = []
         for kind in (("mk", "km")[ta], ("kn", "nk")[tb]):
             used = [t for t in self.tiles.values() if (t.kind, t.dtype, t.scope) == (kind, dtype, "shared")]
-            tile = self.rng.choice(used) if used and self.chance(0.4) else self.new_tile(kind, dtype, "shared")
+            tile = self.rng.choice(used) if used and self.chance(0.6) else self.new_tile(kind, dtype, "shared")
             body += self.load(inner, kind, dtype, tile)
             tiles.append(tile)
         if self.chance(0.25):
@@ -388,7 +388,8 @@ class GpuDraws(Draws):
         scope.defined |= inner.defined | {acc.name}
         kind = self.rng.choice(("Pipelined", "Pipelined", "serial", "range"))
         start = p.Fill(acc.whole, 0)
-        return [start, p.For(var, self.parts("k"), kind, tuple(body))]
+        more = self.gemm_loop(scope, depth) if self.chance(0.25) else []
+        return [start, p.For(var, self.parts("k"), kind, tuple(body)), *more]
 
     def attention(self, scope: Scope) -> list[p.Stmt]:
         """Two products in a loop, with rows of statistics between them."""
