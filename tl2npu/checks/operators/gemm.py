@@ -98,7 +98,7 @@ def _check_operand_part(subject: Subject, stmt: Copy) -> Iterator[Finding]:
         lanes, part = _ROW_BYTES // size, code(target.node)
         if across_blocks(target, lanes):
             text = f"`{part}` starts inside of a block of {lanes} columns of the L1 tile"
-        elif subject.target == "pto" and any(is_lower(*sizes, lanes) for sizes in _sizes(subject, target)):
+        elif subject.target == "pto" and any(is_lower(r, c, h, lanes) for r, c, h in _sizes(subject, target)):
             text = f"`{part}` has fewer rows than `{target.buffer.name}`: target pto lays it out as a tile of its own"
         else:
             continue
