@@ -189,6 +189,7 @@ def test_a_choice_of_values_is_one_value(given: str, rows: list[int], loop: str)
     "given",
     [
         "if bx > 0:\n    first = 32\n",  # else what it was
+        "if first > 0:\n    first = 32\nelse:\n    first = 0\n",
         "if bx > 0:\n    first = 32\n    last = 1\nelse:\n    first = 0\n",
         "first = 0\nlast = first\nif bx > 0:\n    first = 32\n",
         "first = 0\nfor k in T.serial(2):\n    if bx > k:\n        first = first + 16\n",
