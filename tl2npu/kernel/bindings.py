@@ -145,8 +145,7 @@ def value_of(name: str, node: cst.BaseExpression, env: Env, evaluator: Evaluator
     if static is not None:
         return Static(static)
     added = type(node) is cst.BinaryOperation and type(node.operator) is cst.Add
-    made = added or type(node) is cst.IfExp
-    if type(node) is cst.Tuple or type(node) is cst.List or (made and len(evaluator.sequence(node, env)) > 1):
+    if type(node) is cst.Tuple or type(node) is cst.List or (added and len(evaluator.sequence(node, env)) > 1):
         return Closure(node, env)
     if type(node) is cst.Lambda:
         return Helper(_function_of(node), env)

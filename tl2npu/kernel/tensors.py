@@ -53,6 +53,8 @@ def tensor_parameter(
     shape = values.get("shape", positional[0] if positional else None)
     dtype = values.get("dtype", positional[1] if len(positional) > 1 else None)
     items = evaluator.sequence(shape, env) if shape is not None else ()
+    if shape is not None and type(shape) is cst.IfExp:
+        items = ((shape, env),)  # calls give sizes by whole extents
     return Buffer(
         param.name.value,
         Memory.GM,
