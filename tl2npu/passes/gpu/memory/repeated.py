@@ -229,7 +229,9 @@ def _added(stmt: Stmt, tile: Buffer) -> Buffer | None:
 def _sketch(stmt: Stmt, tile: Buffer) -> tuple[object, ...]:
     """What can be told of a statement without its text."""
     what = stmt.op if isinstance(stmt, Op) else stmt.kind if isinstance(stmt, Loop) else None
-    touched = _touched([stmt]) - {tile}
+    touched: set[object] = set(_touched([stmt]) - {tile})
+    if isinstance(stmt, Loop):  # what it reads may be the same value in another tile
+        touched = {(buffer.memory, buffer.dtype, buffer.shape) for buffer in _touched([stmt])}
     return type(stmt), what, tile.shape, tile.dtype, frozenset(touched)
 
 
