@@ -89,3 +89,11 @@ def test_vector_cores_that_race_tell_nothing() -> None:
     found = outcome(old.replace("add(u, u, 1.0)", "add(u, u, vid + 1.0)"), new)
     assert found.equal is None
     assert "different values in one place" in found.why
+
+
+def test_elements_of_the_cube_core_in_its_scope() -> None:
+    """``T.Parallel`` in ``Scope("C")`` fills a tile of the cube core; elsewhere it is for the vector cores."""
+    filled = "for i, j in T.Parallel(16, 16):\n                x[i, j] = X[cid * 16 + i, k * 16 + j]"
+    text = kernel(EXPERT.format(**FLAGS).replace("T.copy(X[cid * 16, k * 16], x)", filled))
+    found, expected = left_by(text)
+    assert np.array_equal(found, expected)

@@ -51,7 +51,7 @@ class Machine(Statements):
         self._withs: dict[int, cst.If | list[cst.BaseExpression]] = {}
         self.look: Callable[[Machine, cst.CSTNode], None] | None = None
         self.others: Sequence[Machine] = ()
-        self.is_crew = False
+        self.is_crew = self.is_in_scope = False
         self.slots: Sequence[Slots] = ()
         self.alternates = False
 
@@ -103,6 +103,7 @@ class Machine(Statements):
         body, around, params = self.kernel
         self.block, self.launches, self.shared, self.lanes, self.numbers = block, 0, {}, (), {}
         self.mask, self.active, self.threads_of_group = None, tuple(range(self.layout.cores)), 0
+        self.is_in_scope = False
         self.frames = {core: Frame(around, dict(params)) for core in range(self.layout.cores)}
         if self.member is not None:
             self.active = (self.member.number,)
@@ -167,7 +168,7 @@ class Machine(Statements):
         if isinstance(written_or_items, cst.If):
             self._if(written_or_items)
             return
-        mine = True
+        mine, before = True, self.is_in_scope
         for item in written_or_items:
             op = self.operator(item.func) if isinstance(item, cst.Call) else None
             if op is not None and op.kind is Kind.LAUNCH:
@@ -179,10 +180,10 @@ class Machine(Statements):
             elif op is None or (op.kind is not Kind.SCOPE and op.name not in ("rs",)):
                 raise NotChecked(f"`with {code(item)}` has no meaning here")
             elif self.member is not None and op.name == "Scope" and isinstance(item, cst.Call):
-                mine = self.value(item.args[0].value) == self.member.side
+                mine = self.is_in_scope = self.value(item.args[0].value) == self.member.side
         if mine:
             self.statements(body_of(node))
-        self.threads_of_group = 0
+        self.threads_of_group, self.is_in_scope = 0, before
 
     def _while(self, node: cst.While) -> None:
         for _ in range(_MOST_TURNS):
@@ -255,7 +256,7 @@ class Machine(Statements):
             raise NotChecked("a loop over something else than names")
         if not isinstance(call, cst.Call) or not kind:
             self._over(node, self.value(node.iter))
-        elif kind in _AT_ONCE and self.member is not None and self.member.side == "C":
+        elif kind in _AT_ONCE and self.member is not None and self.member.side == "C" and not self.is_in_scope:
             return  # on tiles of the vector cores
         elif kind in _AT_ONCE:
             bounds = [arg.value for arg in call.args if arg.keyword is None][int(kind == "thread_binding") :]
