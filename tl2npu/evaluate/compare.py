@@ -42,7 +42,7 @@ def compared(old: Subject, new: Subject) -> Outcome:
     outcome = Outcome(None)
     for chosen in small:
         outcome = _switched(old, new, chosen)
-        if outcome.equal:
+        if outcome.equal or outcome.why.endswith(TOO_MANY):  # larger sizes take more
             return outcome
     if outcome.unfit and (fitted := fitting.fitted(old.file, old.located, small[0])) is not None:
         outcome = _switched(old, new, fitted)
@@ -60,7 +60,7 @@ def compared(old: Subject, new: Subject) -> Outcome:
 def _switched(old: Subject, new: Subject, chosen: Sizes) -> Outcome:
     """Compare at some sizes, and with the other value of each switch that a Python ``if`` of the kernel asks for."""
     outcome, other = _drawn(old, new, chosen), sizes.switched(old.kernel, chosen)
-    if outcome.equal is False or outcome.unfit or other is None:
+    if outcome.equal is False or outcome.unfit or other is None or outcome.why.endswith(TOO_MANY):
         return outcome
     found = _drawn(old, new, other)
     return found if found.equal is False or (outcome.equal is None and outcome.why.startswith(_OLD)) else outcome
