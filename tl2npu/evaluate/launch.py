@@ -9,17 +9,15 @@ import libcst as cst
 
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Subject
-from tl2npu.evaluate import arithmetic, host, inputs
+from tl2npu.evaluate import arithmetic, host, inputs, order
 from tl2npu.evaluate.cores import Layout
 from tl2npu.evaluate.crew import VECTORS, Slots
 from tl2npu.evaluate.machine import Machine
 from tl2npu.evaluate.races import Watch
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import NotChecked, Tile
-from tl2npu.kernel.access import is_on_chip, reads
 from tl2npu.kernel.bindings import body_of
-from tl2npu.kernel.handover import traffic
-from tl2npu.kernel.model import CUBE_MEMORY, Copy, Kernel, Loop, Memory, ScopeBlock, Sync, walk_with_parents
+from tl2npu.kernel.model import Loop, Memory
 
 Look = Callable[[Machine, cst.CSTNode], None]
 WORK = 6_000_000
@@ -56,10 +54,8 @@ class Launch:
             drawn |= {**{name: tensor.data for name, tensor in self._tensors.items()}, **values}
             for tensor in self._tensors.values():
                 tensor.data.flags.writeable = False
-        if kernel.dialect != "gpu":
-            _check_order(kernel)
-        crossed = {} if _has_flags(kernel) else _workspaces(kernel)
-        machine.is_crew = bool(crossed) or _has_flags(kernel)
+        crossed = order.workspaces(kernel)
+        machine.is_crew = bool(crossed) or order.has_flags(kernel)
         if machine.is_crew or (layout.cores > 1 and not layout.halved):
             machine.others = [Machine(subject.file.names, kernel.dialect, layout) for _ in range(VECTORS)]
         for name, readers in crossed.items():
@@ -95,40 +91,6 @@ class Launch:
         self._machine.look, self._machine.alternates = look, watched
         self.done = self._machine.run(blocks, enough)
         return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in self._tensors.items()}
-
-
-def _has_flags(kernel: Kernel) -> bool:
-    """Whether its author says how the cores wait for each other."""
-    return any(isinstance(s, ScopeBlock) or (isinstance(s, Sync) and "cross" in s.op.name) for s in kernel.walk())
-
-
-def _check_order(kernel: Kernel) -> None:
-    """Raises :class:`NotChecked` where one core makes in a loop what another one uses in a loop of its own: that is no
-    order of the text."""
-    every = list(walk_with_parents(kernel.body))
-    for stmt, parents in every:
-        if isinstance(stmt, Copy) and is_on_chip(stmt):
-            mine = [loop for loop in parents if isinstance(loop, Loop)]
-            for other, around in every:
-                theirs = [loop for loop in around if isinstance(loop, Loop)]
-                apart = any(a is not b for a, b in zip(mine, theirs, strict=False))
-                if apart and any(operand.buffer is stmt.dst.buffer for operand in reads(other)):
-                    raise NotChecked(f"`{stmt.dst.buffer.name}` is used in a loop of the other core")
-
-
-def _workspaces(kernel: Kernel) -> dict[str, str]:
-    """Tensors through which one side hands tiles to the other, with the side that reads."""
-    found: dict[str, str] = {}
-    if kernel.dialect == "gpu" or any(isinstance(stmt, Copy) and is_on_chip(stmt) for stmt in kernel.walk()):
-        return found  # tiles go from core to core in text order
-    for tensor, entry in traffic(kernel).items():
-        writers = {place.copy.src.buffer.memory in CUBE_MEMORY for place in entry.writers}
-        readers = {place.copy.dst.buffer.memory in CUBE_MEMORY for place in entry.readers}
-        if writers == {True} and readers == {False}:
-            found[tensor.name] = "V"
-        elif writers == {False} and readers == {True}:
-            found[tensor.name] = "C"
-    return found
 
 
 def _layout(subject: Subject, chosen: Sizes) -> Layout:
