@@ -30,8 +30,8 @@ def kernel(body: str, dtype: str = '"float32"', **more: str) -> str:
         ("T.fill(a, -(2**30))", "T.tile.fill(a, -(2**30))"),
         ("T.fill(a, bx)", "T.tile.fill(a, bx)"),
         ("T.clear(a[2, :])", "T.tile.fill(a[2, :], 0.0)"),
-        ("T.fill(a[2:6, 0:16], 1)", "T.tile.fill(a[2:6, 0:16], 1.0)"),
-        ("T.fill(a[3, 8:16], 1)", "T.tile.fill(a[3, 8:16], 1.0)"),
+        ("T.fill(a[2:6, 0:16], 1)", "T.tile.fill(buffer=a[2:6, 0:16], value=1.0)"),
+        ("T.fill(a[3, 8:16], 1)", "T.tile.fill(buffer=a[3, 8:16], value=1.0)"),
     ],
 )
 def test_fills(call: str, expected: str) -> None:

@@ -8,6 +8,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Memory, Op, Operand, Scalar
+from tl2npu.kernel.windows import has_two_bounds
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import literal
 from tl2npu.passes.writing.statements import expression, parse
@@ -40,7 +41,9 @@ def _one(job: Job, stmt: Op, edits: Edits) -> None:
         job.change("TL160", stmt.node, f"one element of `{target.buffer.name}` is stored")
         return
     _check(stmt, target, value)
-    edits.replace(stmt.call, expression(job, f"T.tile.fill({code(target.node)}, {text})", stmt.node))
+    keywords = ("buffer=", "value=") if has_two_bounds(target.node) else ("", "")  # such a slice by its name only
+    filled = f"T.tile.fill({keywords[0]}{code(target.node)}, {keywords[1]}{text})"
+    edits.replace(stmt.call, expression(job, filled, stmt.node))
     job.change("TL160", stmt.node, f"`{target.buffer.name}` is filled with `T.tile.fill`")
 
 
