@@ -97,3 +97,12 @@ def test_elements_of_the_cube_core_in_its_scope() -> None:
     text = kernel(EXPERT.format(**FLAGS).replace("T.copy(X[cid * 16, k * 16], x)", filled))
     found, expected = left_by(text)
     assert np.array_equal(found, expected)
+
+
+def test_a_result_is_no_workspace() -> None:
+    """``Y`` is read, written and returned; a kernel without it cannot be compared."""
+    lines = "T.copy(Y[cid * 16 + vid * 8, 0], u)\nT.tile.add(u, u, 1.0)\nT.copy(u, Y[cid * 16 + vid * 8, 0])\n"
+    old = kernel("".join(f"    {line}\n" for line in lines.splitlines()))
+    found = outcome(old, old.replace("Y[", "workspace[").replace("Y: T", "Z: T"))
+    assert found.equal is None
+    assert found.why == "the new kernel has no tensor `Y`"

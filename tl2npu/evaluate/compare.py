@@ -21,6 +21,8 @@ from tl2npu.evaluate.parting import parting
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import Fault, NotChecked
 from tl2npu.evaluate.verdict import Outcome, Parting, verdict
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.factories.positions import output_positions
 from tl2npu.kernel.handover import traffic
 from tl2npu.kernel.model import Memory
 
@@ -114,9 +116,14 @@ class _Pair:
 
     @cached_property
     def _lost(self) -> frozenset[str]:
-        """Tensors that only the old kernel has, and reads back: workspaces."""
+        """Tensors that only the old kernel has, reads back and does not return: workspaces."""
         old, new = self.subjects
-        kept = {buffer.name for buffer in new.kernel.params}
+        params = [*old.located.node.params.posonly_params, *old.located.node.params.params]
+        try:
+            kept = {params[place].name.value for place in output_positions(old.file, old.located)}
+        except Blocked:
+            return frozenset()
+        kept |= {buffer.name for buffer in new.kernel.params}
         return frozenset(tensor.name for tensor, entry in traffic(old.kernel).items() if entry.exchanged) - kept
 
     @property
