@@ -125,6 +125,7 @@ class Merger:
         credit: Counter[tuple[Side, str]] = Counter()
         result: list[cst.BaseStatement] = []
         given: dict[str, str] = {}
+        has_flags = any(line.flags("set_cross_flag") for line in (*cube, *vector))
         while any(pending.values()):
             side = next((s for s in pending if self._ready(s, pending, credit)), None)
             heads = [lines[0] for lines in pending.values() if lines]
@@ -135,7 +136,7 @@ class Merger:
                     result.append(line.node)
             elif len(heads) == 2 and all(line.loop for line in heads):
                 result.append(self._join(pending[Side.CUBE].pop(0), pending[Side.VECTOR].pop(0)))
-            elif (told := next((s for s in pending if self._is_told(s, pending, credit)), None)) is not None:
+            elif has_flags and (told := self._told(pending, credit)) is not None:
                 line = pending[told].pop(0)
                 self._pass(told, line, credit)
                 result.append(line.node)
@@ -159,6 +160,9 @@ class Merger:
         if line.reads & {tensor for other in others for tensor in other.writes}:
             return False
         return credit is None or Merger._is_told(side, pending, credit)
+
+    def _told(self, pending: dict[Side, list[Line]], credit: Counter[tuple[Side, str]]) -> Side | None:
+        return next((side for side in pending if self._is_told(side, pending, credit)), None)
 
     @staticmethod
     def _is_told(side: Side, pending: dict[Side, list[Line]], credit: Counter[tuple[Side, str]]) -> bool:
