@@ -243,9 +243,10 @@ def summed_axes(loop: Loop, tile: Buffer) -> frozenset[int]:
     return frozenset(found)
 
 
-def is_of_turns(tile: Buffer, loop: Loop, kernel: Kernel) -> bool:
-    """Whether a tile that the loop loads may have a version for each turn: nothing outside of the loop uses it."""
-    return _counts(loop.body).get(tile) == _counts(kernel.body).get(tile)
+def own_buffers(loop: Loop, kernel: Kernel) -> set[Buffer]:
+    """What nothing outside of the loop uses: of these, a tile that it loads may have a version for each turn."""
+    every = _counts(kernel.body)
+    return {buffer for buffer, count in _counts(loop.body).items() if count == every[buffer]}
 
 
 def overtaken(loop: Loop, kernel: Kernel) -> Iterator[tuple[Stmt, Buffer, str]]:
@@ -260,14 +261,14 @@ def overtaken(loop: Loop, kernel: Kernel) -> Iterator[tuple[Stmt, Buffer, str]]:
         return
     body = [(stmt, [access for leaf in walk([stmt]) for access in accesses(leaf)]) for stmt in flat(loop.body)]
     stores = [leaf for leaf in walk(loop.body) if isinstance(leaf, Copy) and leaf.dst.buffer.memory is Memory.GM]
-    turn = loop.ranges[0].var
+    turn, own = loop.ranges[0].var, own_buffers(loop, kernel)
     for number, (stmt, found) in enumerate(body):
         read = {access.operand.buffer for _, later in body[number + 1 :] for access in later if access.reads}
         tiles = [a.operand.buffer for a in found if a.writes and a.operand.buffer.is_tile and a.operand.buffer in read]
         if not tiles or not any(a.reads and a.operand.buffer.memory is Memory.GM for a in found):
             continue
         for tile in tiles:
-            if loop.num_stages != const(1) and not is_of_turns(tile, loop, kernel):
+            if loop.num_stages != const(1) and tile not in own:
                 yield stmt, tile, "is used outside of the loop too, so that the next turn's load overwrites it"
         for load in (leaf for leaf in walk([stmt]) if isinstance(leaf, Copy)):
             next_turn = [(lo.substitute({str(turn): turn + 1}), size) for lo, size in region(load.src, load.dst)]

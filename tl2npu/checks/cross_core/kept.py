@@ -48,7 +48,9 @@ def _check_points(subject: Subject, entry: Traffic) -> Iterator[Finding]:
     """The i-th copy of the cube core is paired with the i-th of the vector core, if it has any."""
     points = sync_points(subject, entry.tensor)
     name = entry.tensor.name
-    if points["C"] and len(points["C"]) != len(points["V"]):
+    if not points["C"]:
+        return
+    if len(points["C"]) != len(points["V"]):
         where = (points["C"] if len(points["C"]) > len(points["V"]) else points["V"])[-1]
         text = f"`{name}` has {len(points['C'])} copies on the cube core and {len(points['V'])} on the vector core"
         help = (
@@ -56,7 +58,7 @@ def _check_points(subject: Subject, entry: Traffic) -> Iterator[Finding]:
         )
         yield Finding("TL840", where.stmt.node, text, help=help)
         return
-    for cube, vector in zip(points["C"], points["V"], strict=False):  # of the vector cores alone nothing is paired
+    for cube, vector in zip(points["C"], points["V"], strict=True):
         if _writes(cube, entry) == _writes(vector, entry):
             text = f"`{name}`: the compiler pairs this copy with one of the other core in the same direction"
             yield Finding("TL840", vector.stmt.node, text)

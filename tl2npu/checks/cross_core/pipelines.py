@@ -30,8 +30,8 @@ from tl2npu.kernel.stages import (
     count_of_statements,
     flat,
     is_lost,
-    is_of_turns,
     overtaken,
+    own_buffers,
     parts,
     shared,
     summed_axes,
@@ -100,8 +100,8 @@ def _planned(subject: Subject, crossing: Sequence[Loop]) -> Iterator[Finding]:
                 break
             if any(access.reads and access.operand.buffer.memory is Memory.GM for access in every):
                 loaded |= {operand.buffer: stmt for operand in written}
-        versions = [tile for tile in loaded if tile.memory is Memory.L1 and is_of_turns(tile, loop, subject.kernel)]
-        yield from _check_ends(subject, loop, versions)
+        in_l1 = {tile for tile in loaded if tile.memory is Memory.L1}
+        yield from _check_ends(subject, loop, in_l1 & own_buffers(loop, subject.kernel))
 
 
 def _runs_ahead(subject: Subject, loop: Loop) -> bool:
