@@ -115,6 +115,11 @@ def writes(stmt: Stmt, *, deep: bool = False) -> list[Operand]:
     return [a.operand for s in _self_and(stmt, deep) for a in accesses(s) if a.writes]
 
 
+def written(stmts: Iterable[Stmt]) -> set[Buffer]:
+    """The buffers that statements, and everything in them, write."""
+    return {operand.buffer for stmt in stmts for operand in writes(stmt, deep=True)}
+
+
 def _self_and(stmt: Stmt, deep: bool) -> Iterable[Stmt]:
     return walk([stmt]) if deep else (stmt,)
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, written
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Op, Scalar, Stmt, walk, walk_with_parents
+from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Op, Scalar, Stmt, walk_with_parents
 from tl2npu.passes.gpu.launch.grid import is_outside
 from tl2npu.passes.gpu.memory import repeated
 from tl2npu.passes.job import Job
@@ -79,11 +79,7 @@ def _outermost(sources: Set[Buffer], parents: Sequence[Stmt]) -> Loop | None:
     found = None
     for parent in reversed(parents):
         plain = isinstance(parent, Loop) and isinstance(parent.node, cst.For) and parent.kind != "parallel"
-        if not isinstance(parent, Loop) or not plain or parent.via or sources & _written(parent.body):
+        if not isinstance(parent, Loop) or not plain or parent.via or sources & written(parent.body):
             break
         found = parent
     return found
-
-
-def _written(stmts: Sequence[Stmt]) -> set[Buffer]:
-    return {a.operand.buffer for stmt in walk(stmts) for a in accesses(stmt) if a.writes}

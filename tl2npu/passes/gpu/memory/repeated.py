@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, written
 from tl2npu.kernel.environment import Static
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.liveness import Liveness
@@ -54,13 +54,13 @@ class _Values:
         self._live = {step.stmt: step.live for step in steps}
         self._near = {buffer for buffer in job.kernel.buffers.values() if buffer.memory in (Memory.GM, Memory.UB)}
         """What no cross-core transfer touches: a tile is handed over once."""
-        self._changed = {tensor for tensor in _written(job.kernel.body) if tensor.memory is Memory.GM}
+        self._changed = {tensor for tensor in written(job.kernel.body) if tensor.memory is Memory.GM}
         self._products = {
             stmt.dst.buffer
             for stmt in job.kernel.walk()
             if isinstance(stmt, Copy) and stmt.src.buffer.memory is Memory.L0C
         }
-        works = [(_sketch(s, tile), tile) for s in job.kernel.walk() if (tile := _only(_written([s]))) is not None]
+        works = [(_sketch(s, tile), tile) for s in job.kernel.walk() if (tile := _only(written([s]))) is not None]
         counts = Counter(sketch for sketch, _ in works)
         self._sketches = {sketch for sketch, tile in works if counts[sketch] > 1 and is_made(tile)}
         """Of statements that may be the same."""
@@ -77,8 +77,8 @@ class _Values:
         """What tiles hold behind these statements."""
         held = dict(held)
         for place, stmt in enumerate(body):
-            written = _written([stmt])
-            tile = _only(written) if not isinstance(stmt, Branch) else None
+            changed = written([stmt])
+            tile = _only(changed) if not isinstance(stmt, Branch) else None
             value = self._value(stmt, tile, held) if tile is not None else None
             if tile is not None and value is not None:
                 if edit and not self._moved:
@@ -92,16 +92,16 @@ class _Values:
                 arms = [self._run(arm, held, edit=edit) for arm in (stmt.then, stmt.orelse)]
                 held = {tile: number for tile, number in arms[0].items() if arms[1].get(tile) == number}
             else:
-                held = self._before_each_turn(stmt, held, written)
+                held = self._before_each_turn(stmt, held, changed)
                 for inner in children(stmt):
                     self._run(inner, held, edit=edit)
         return held
 
-    def _before_each_turn(self, stmt: Stmt, held: _Held, written: set[Buffer]) -> _Held:
+    def _before_each_turn(self, stmt: Stmt, held: _Held, changed: set[Buffer]) -> _Held:
         """What tiles hold in front of a loop and behind every turn of it; behind any other statement."""
         parts = children(stmt)
-        kept = {t: number for t, number in held.items() if t not in written or (parts and self._is_made(t))}
-        while written & kept.keys():
+        kept = {t: number for t, number in held.items() if t not in changed or (parts and self._is_made(t))}
+        while changed & kept.keys():
             ends = [self._run(part, kept, edit=False) for part in parts]
             still = {tile: number for tile, number in kept.items() if all(end.get(tile) == number for end in ends)}
             if len(still) == len(kept):
@@ -196,7 +196,7 @@ class _Values:
             touched = [a for one in walk([stmt]) for a in accesses(one) if a.operand.buffer is tile]
             if touched and tile in self._fresh.get(stmt, ()):
                 return readers
-            kept = kept and other not in _written([stmt])
+            kept = kept and other not in written([stmt])
             if touched and (not kept or any(access.writes for access in touched) or not _touched([stmt]) <= self._near):
                 return None
             readers += [stmt] if touched else []
@@ -258,10 +258,6 @@ def _is_work(stmt: Stmt) -> bool:
 
 def _only(tiles: set[Buffer]) -> Buffer | None:
     return next(iter(tiles)) if len(tiles) == 1 else None
-
-
-def _written(stmts: Sequence[Stmt]) -> set[Buffer]:
-    return {access.operand.buffer for stmt in walk(stmts) for access in accesses(stmt) if access.writes}
 
 
 def _touched(stmts: Sequence[Stmt], *, deep: bool = True) -> set[Buffer]:
