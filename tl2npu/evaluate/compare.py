@@ -160,7 +160,7 @@ class _Pair:
     def _verdict(self, mine: Sequence[int], theirs: Sequence[int] | None, enough: int = WORK) -> Outcome:
         """Compare after these blocks; ``theirs`` are those of the new kernel, None for what the old one has done."""
         self.label = _OLD
-        values = {n: t for n, t in self.old.run(mine, enough=enough).items() if n not in self._lost}
+        values = self.old.run(mine, enough=enough)
         self.label = _NEW
         blocks = self.old.done if theirs is None else theirs
         return verdict(values, self.new.run(blocks[::-1]), self.drawn, self.chosen.bound)
@@ -168,7 +168,7 @@ class _Pair:
     def _must_be_definite(self) -> None:
         """Raises :class:`NotChecked` for an old kernel that has other values where its blocks run backwards."""
         self.label, blocks = _OLD, range(self.old.count)
-        values = {n: t for n, t in self.old.run(blocks).items() if n not in self._lost}
+        values = self.old.run(blocks)
         again = self.old.run(blocks[::-1], watched=True)
         if verdict(values, again, self.drawn, self.chosen.bound).equal is False:
             raise NotChecked("its blocks store different values in one place")

@@ -41,7 +41,7 @@ class Launch:
         work: int = WORK,
     ) -> None:
         around = host.surroundings(subject.file, subject.located, chosen.bound, chosen.symbols)
-        self._work = work
+        self._work, self._undefined = work, undefined
         layout, kernel = _layout(subject, chosen), subject.kernel
         self._machine = machine = Machine(subject.file.names, kernel.dialect, layout)
         machine.frame, machine.symbols, machine.left = around, dict(chosen.symbols), work
@@ -80,7 +80,8 @@ class Launch:
     def run(
         self, blocks: Sequence[int], watched: bool = False, look: Look | None = None, enough: int = WORK
     ) -> dict[str, Tile]:
-        """The tensors behind these blocks of the grid, run in this order; ``done`` are those that were run.
+        """The tensors that were drawn, behind these blocks of the grid, run in this order; ``done`` are those that were
+        run.
 
         ``watched``: the vector cores take turns; raises :class:`NotChecked` where lanes of a loop race. ``look`` is
         called behind each statement; ``enough``: after this much work no more blocks begin, if there were three.
@@ -90,7 +91,8 @@ class Launch:
         self._machine.left, self._machine.watch = self._work, Watch() if watched else None
         self._machine.look, self._machine.alternates = look, watched
         self.done = self._machine.run(blocks, enough)
-        return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in self._tensors.items()}
+        left = [(name, tensor) for name, tensor in self._tensors.items() if name not in self._undefined]
+        return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in left}
 
 
 def _layout(subject: Subject, chosen: Sizes) -> Layout:
