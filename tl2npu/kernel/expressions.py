@@ -67,6 +67,13 @@ def unparenthesised(node: cst.BaseExpression) -> str:
     return code(without_parentheses(node))
 
 
+def conjuncts_of(test: cst.BaseExpression) -> list[cst.BaseExpression]:
+    """The conditions that ``and`` joins, as they are written; of anything else that itself."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
+        return [*conjuncts_of(test.left), *conjuncts_of(test.right)]
+    return [test]
+
+
 def where_installed(value: cst.BaseExpression) -> cst.BaseExpression:
     """The value, or that of ``value if condition else None``: None is never called, nor the type of an element."""
     if type(value) is cst.IfExp and type(value.orelse) is cst.Name and value.orelse.value == "None":

@@ -13,7 +13,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.environment import Env
-from tl2npu.kernel.expressions import Evaluator, code, unparenthesised
+from tl2npu.kernel.expressions import Evaluator, code, conjuncts_of, unparenthesised
 from tl2npu.kernel.model import Kernel, Let, Loop, walk
 from tl2npu.kernel.runtime import Late
 from tl2npu.kernel.symbolic import Sym, ceildiv
@@ -55,13 +55,7 @@ def conditions_of_stages(loop: Loop, factory: cst.FunctionDef | None) -> tuple[s
     node = stages_node(loop, factory)
     if not isinstance(node, cst.IfExp) or code(node.orelse) != "0":
         return ()
-    return tuple(unparenthesised(part) for part in _conjuncts(node.test))
-
-
-def _conjuncts(node: cst.BaseExpression) -> Sequence[cst.BaseExpression]:
-    if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And):
-        return (*_conjuncts(node.left), *_conjuncts(node.right))
-    return (node,)
+    return tuple(unparenthesised(part) for part in conjuncts_of(node.test))
 
 
 @dataclass(frozen=True)

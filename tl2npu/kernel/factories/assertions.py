@@ -9,7 +9,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.element_types import plain
-from tl2npu.kernel.expressions import without_parentheses
+from tl2npu.kernel.expressions import conjuncts_of, without_parentheses
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.source.literals import text_of
@@ -66,7 +66,7 @@ def _tests(file: FileKernels, located: Located) -> Iterator[cst.BaseExpression]:
     for function in around:
         for node in nodes_of(function, cst.Assert, cst.If):
             if isinstance(node, cst.Assert):
-                yield from _conjuncts(node.test)
+                yield from conjuncts_of(node.test)
             elif isinstance(node, cst.If) and node.orelse is None and _raises(node):
                 yield from (test for part in _disjuncts(node.test) if (test := _negated(part)) is not None)
 
@@ -89,12 +89,6 @@ def _at_most(test: cst.BaseExpression) -> Iterator[tuple[str, int]]:
 def _raises(node: cst.If) -> bool:
     last = body_of(node)[-1]
     return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Raise)
-
-
-def _conjuncts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        return [*_conjuncts(test.left), *_conjuncts(test.right)]
-    return [test]
 
 
 def _disjuncts(test: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import code, conjuncts_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import constants
 from tl2npu.passes.plain.threads.lanes import Lanes, Unclear, lanes_of
@@ -316,7 +316,7 @@ class _Tail:
         return [head, *(f"    {text}" for part in inner for text in part.split("\n"))]
 
     def _branch(self, line: cst.If, values: Mapping[str, cst.BaseExpression]) -> list[str]:
-        parts = list(_conjuncts(line.test))
+        parts = conjuncts_of(line.test)
         mine = [part for part in parts if self.lane in mentioned(part)]
         rest = [code(_with(part, values)) for part in parts if part not in mine]
         if not mine:
@@ -408,14 +408,6 @@ class _Tail:
 def under(tests: Sequence[str], lines: list[str]) -> list[str]:
     """Lines under all of some conditions."""
     return [f"if {' and '.join(tests)}:", *(f"    {line}" for line in lines)] if tests else lines
-
-
-def _conjuncts(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And):
-        yield from _conjuncts(node.left)
-        yield from _conjuncts(node.right)
-    else:
-        yield node
 
 
 def _with(node: cst.CSTNode, values: Mapping[str, cst.BaseExpression]) -> cst.CSTNode:
