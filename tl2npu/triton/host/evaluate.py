@@ -62,8 +62,8 @@ class Host(HostExpressions):
         name = arg.arg
         passed, dtypes = self.evidence.of(line, name)
         dtypes = self.passed_types(f"{name}.dtype") or dtypes
-        rank = self.ranks.get(name, passed)  # what the function unpacks is sure
-        guess = self.guesses.get(name) if rank is None else None
+        rank = self.given.sure.get(name, passed)  # what the function unpacks is sure
+        guess = self.given.guessed.get(name) if rank is None else None
         if rank is None and guess is None and not dtypes and not annotated(arg, "Tensor"):
             return None
         dtype = next(iter(dtypes)) if len(dtypes) == 1 else "+".join(sorted(dtypes)) or None
@@ -167,7 +167,7 @@ class Host(HostExpressions):
             for name in names:
                 value = self.env.get(name)
                 if isinstance(value, Unknown) and not value.number:
-                    value = self.tensor(name, self.ranks.get(name), None, self.guesses.get(name))
+                    value = self.tensor(name, self.ranks.sure.get(name), None, self.ranks.guessed.get(name))
                 if isinstance(value, Tensor) and value.dtype is None:
                     self.env[name] = replace(value, dtype=dtype)
 
@@ -306,11 +306,12 @@ class Host(HostExpressions):
         """A tensor that a name holds from now on."""
         of = value.of if value.described else node.id if isinstance(node, ast.Name) else ""
         if value.shape is None:
-            found = self.tensor(name, self.ranks.get(name), value.dtype, self.guesses.get(name))
+            found = self.tensor(name, self.ranks.sure.get(name), value.dtype, self.ranks.guessed.get(name))
             return replace(found, test=value.test, of=of, described=value.described)
         shape = self.shown_by(name, value.shape)
+        guessed = value.guessed
         return Tensor(
-            name, shape, value.dtype, value.fresh, False, value.test, False, of, value.described, value.turned
+            name, shape, value.dtype, value.fresh, guessed, value.test, False, of, value.described, value.turned
         )
 
     def assign_each(self, targets: list[ast.expr], value: HostValue, node: ast.expr) -> None:

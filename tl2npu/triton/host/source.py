@@ -21,7 +21,7 @@ from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import launches_by_name
-from tl2npu.triton.host.torch_names import annotated
+from tl2npu.triton.host.ranks import ranks
 from tl2npu.triton.host.whiles import with_counted_loops
 from tl2npu.triton.host.wrapped import (
     as_decorators,
@@ -380,83 +380,6 @@ def _host(
     """A function that is about to be read. ``types``: the element types of its parameters in the call in question."""
     host = Host(function, names, known, evidence, sites.append)
     host.assumed, host.types = assumed, types
-    host.ranks, host.guesses = ranks(function, known)
+    host.given, host.ranks = ranks(function, known)
     host.parameters()
     return host
-
-
-def ranks(function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef]) -> tuple[dict[str, int], dict[str, int]]:
-    """What the uses of a name show of its rank: exactly, where its shape is unpacked, and by the axes asked for.
-
-    The stride of the first axis alone shows nothing: it is asked for the rows of a matrix. Where a launch passes
-    ``*x.stride()``, the kernel has as many parameters for it.
-    """
-    found: dict[str, int] = {}
-    least: dict[str, int] = {}
-    for node in ast.walk(function):
-        targets = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(node, ast.Assign) and isinstance(targets, ast.Tuple):
-            owner, count, value = node.value, len(targets.elts), node.value
-            if isinstance(value, (ast.Tuple, ast.List)):  # `*x.shape, n`
-                starred = [item.value for item in value.elts if isinstance(item, ast.Starred)]
-                owner, count = starred[0] if len(starred) == 1 else owner, count - len(value.elts) + 1
-            if isinstance(owner, ast.Call) and not owner.args and ast.unparse(owner.func).endswith(".size"):
-                owner = owner.func
-            elif not isinstance(owner, ast.Attribute) or owner.attr != "shape":
-                continue
-            if isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Name):
-                found.setdefault(owner.value.id, count)
-            continue
-        number: ast.expr | None = None
-        holder: ast.expr | None = None
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
-            number, holder = node.slice, node.value.value
-        elif (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("stride", "size")
-        ):
-            number, holder = node.args[0] if node.args else None, node.func.value
-        place = number.value if isinstance(number, ast.Constant) else None
-        if not isinstance(holder, ast.Name) or not isinstance(place, int):
-            continue
-        if place or not ast.unparse(node).startswith(f"{holder.id}.stride("):
-            least[holder.id] = max(least.get(holder.id, 0), place + 1)
-    for node in ast.walk(function):
-        launched = node.func if isinstance(node, ast.Call) else None
-        if isinstance(node, ast.Call) and isinstance(launched, ast.Subscript) and isinstance(launched.value, ast.Name):
-            kernel = kernels.get(launched.value.id)
-            for name, rank in _spread(node, kernel, found, least) if kernel is not None else ():
-                least[name] = rank
-    return found, {name: rank for name, rank in least.items() if name not in found}
-
-
-def _spread(
-    call: ast.Call, kernel: ast.FunctionDef, known: Mapping[str, int], least: Mapping[str, int]
-) -> Iterator[tuple[str, int]]:
-    """The ranks of ``*x.stride()`` among the arguments of a launch, if all that are not known are the same.
-
-    ``least``: by the axes that are asked for.
-    """
-    starred = [arg.value for arg in call.args if isinstance(arg, ast.Starred)]
-    owners = [
-        item.func.value.id
-        for item in starred
-        if isinstance(item, ast.Call)
-        and isinstance(item.func, ast.Attribute)
-        and item.func.attr in ("stride", "size")
-        and isinstance(item.func.value, ast.Name)
-        and not item.args
-    ]
-    given = {word.arg for word in call.keywords}
-    if len(owners) < len(starred) or not owners or None in given:
-        return
-    args = kernel.args
-    optional = {arg.arg for arg in args.args[len(args.args) - len(args.defaults) :]}
-    tuned = bool(kernel.decorator_list[1:])  # `triton.autotune` and `triton.heuristics` give constants
-    free = [
-        arg.arg for arg in args.args if arg.arg not in given | optional and not (tuned and annotated(arg, "constexpr"))
-    ]
-    rest = len(free) - (len(call.args) - len(starred)) - sum(known.get(name, 0) for name in owners)
-    unknown = [name for name in owners if name not in known]
-    if unknown and rest > 0 and rest % len(unknown) == 0:
-        rank = rest // len(unknown)
-        yield from ((name, rank) for name in unknown if rank >= least.get(name, 0))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from tl2npu.kernel.symbolic import Sym, const, product, var
 from tl2npu.triton.host.evidence import Evidence
+from tl2npu.triton.host.ranks import Ranks
 from tl2npu.triton.host.torch_names import (
     SAME,
     SAME_MORE,
@@ -49,8 +50,7 @@ class HostTensors:
         self.stmt: ast.stmt | None = None
         self.floats: set[str] = set()
         self.meta: Callable[[str], HostValue] | None = None
-        self.ranks: Mapping[str, int] = {}
-        self.guesses: Mapping[str, int] = {}
+        self.given = self.ranks = Ranks({}, {})
         self.alike: list[tuple[Sym, Sym]] = []
         """Extents that one name stands for, one after the other: ``M, K = a.shape``, then ``K, N = b.shape``."""
         self.absent: set[str] = set()
@@ -271,7 +271,7 @@ def _like(owner: Tensor, name: str, text: str, args: list[HostValue], words: Map
     dtype = converted(args, words, owner.dtype) if name == "to" else dtype_word(words, dtype)
     fresh = (owner.fresh or name == "contiguous") and "memory_format" not in words
     turned = owner.turned and (name != "contiguous" or not fresh)
-    return Tensor(text, owner.shape, dtype, fresh and not turned, turned=turned)
+    return Tensor(text, owner.shape, dtype, fresh and not turned, owner.guessed, turned=turned)
 
 
 def _type_of_items(node: ast.Call) -> str | None:

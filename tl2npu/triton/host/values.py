@@ -31,8 +31,8 @@ class Tensor:
 
     @property
     def elements(self) -> Sym | None:
-        """How many elements it has."""
-        return product(self.shape) if self.shape is not None else None
+        """How many elements it has; None where its rank is not certain."""
+        return product(self.shape) if self.shape is not None and not self.guessed else None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,64 @@
+"""What host code shows of the rank of a tensor, and of which value of its name."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tl2npu.triton.host.ranks import ranks
+from tl2npu.triton.migrate import to_tilelang
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(a, c, stride, n_cols: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(a + row * stride + cols, mask=cols < n_cols, other=0)
+    tl.store(c + row * stride + cols, x + x, mask=cols < n_cols)
+
+
+def double(a):
+    shape = a.shape
+    n_cols = shape[-1]
+    a = a.view(-1, n_cols)
+    c = torch.empty_like(a)
+    n_rows = a.shape[0]
+    double_kernel[(n_rows,)](a, c, c.stride(-2), n_cols=n_cols, BLOCK=triton.next_power_of_2(n_cols))
+    return c.view(*shape)
+"""
+
+
+def test_rows_of_a_view_are_those_of_the_view() -> None:
+    """``a.shape[0]`` behind ``a = a.view(-1, n)`` does not say that the ``a`` that is passed has one axis: the kernel
+    would have had one row."""
+    text = to_tilelang(KERNEL).text
+    assert "a: T.Tensor((a_shape_0, n_cols)" in text
+    assert "with T.Kernel(a_shape_0, " in text
+    assert "a_shape_0=n_rows)(a, c)" in text
+
+
+@pytest.mark.parametrize(
+    ("body", "passed", "later"),
+    [
+        ("x = x.view(-1, n)\nx.shape[0]", None, 1),
+        ("x.shape[1]\nx = x.view(-1, n)\nx.shape[2]", 2, 3),
+        ("x = x.contiguous()\nx.shape[1]", 2, 2),
+        ("x = x if x.is_contiguous() else x.float().contiguous()\nx.shape[1]", 2, 2),
+        ("if x is None:\n    x = torch.empty(n, n)\nx.shape[1]", 2, 2),
+        ("if x.dim() == 3:\n    x = x.flatten(0, 1)\nx.shape[1]", None, 2),
+        ("x, y = f(x)\nx.shape[1]", None, 2),
+    ],
+)
+def test_uses_tell_of_the_value_that_the_name_has_there(body: str, passed: int | None, later: int | None) -> None:
+    """By hand."""
+    indented = body.replace("\n", "\n    ")
+    function = ast.parse(f"def launch(x, n):\n    {indented}\n").body[0]
+    assert isinstance(function, ast.FunctionDef)
+    given, kept = ranks(function, {})
+    assert (given.guessed.get("x"), kept.guessed.get("x")) == (passed, later)
