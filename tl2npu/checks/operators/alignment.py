@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from tl2npu.checks.operators.vector_form import ParallelStore, parallel_store
 from tl2npu.checks.row_split.split import Split, split_of
-from tl2npu.checks.subject import Finding, Placed, Subject
+from tl2npu.checks.subject import PTO, Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.expressions import code
@@ -88,6 +88,11 @@ def _demands(subject: Subject, placed: Placed) -> Iterator[Demand]:
     stmt = placed.stmt
     if isinstance(stmt, Copy):
         yield from of_copy(stmt)
+        if subject.target == PTO and {stmt.src.buffer.memory, stmt.dst.buffer.memory} == {Memory.UB}:
+            # executed: pto cuts conversions, too, into rows of whole blocks
+            for side in (stmt.src, stmt.dst) if stmt.src.buffer.dtype != stmt.dst.buffer.dtype else ():
+                extents = extents_of(side) or side.buffer.shape
+                yield from rows(side, extents[-1], product(extents[:-1]))
     elif isinstance(stmt, Op):
         yield from _of_operator(stmt)
     else:
@@ -134,7 +139,7 @@ def _of_store(subject: Subject, store: ParallelStore) -> Iterator[Demand]:
         yield from start(operand, zero)
         in_rows = outer is not None and any(dim.lo.depends_on(str(outer.var)) for dim in operand.dims or ())
         # pto cuts the flat count into whole rows: 8 rows of 63 float32 became 7 of 64 (executed: the last one is wrong)
-        if in_rows and outer is not None and (store.form == "rows" or subject.target == "pto"):
+        if in_rows and outer is not None and (store.form == "rows" or subject.target == PTO):
             yield from rows(operand, operand.buffer.shape[-1], outer.extent)
     sources = [load for load in store.value.loads if load.buffer.memory is Memory.UB]
     if store.value.kind == "load" and sources and target.buffer.memory is Memory.UB:
