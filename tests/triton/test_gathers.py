@@ -5,8 +5,10 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tests.triton.test_spellings import outputs
 from tests.triton.test_translation import HEAD, refusals
 from tl2npu.options import Options
 from tl2npu.triton.migrate import to_tilelang
@@ -56,6 +58,9 @@ TEXTS = {
         "    x = tl.zeros((B, C), dtype=tl.float32)\n    for t in range(0, n, B):\n        i = t + tl.arange(0, B)\n"
         "        at = tl.load(at_ptr + i, mask=i < n, other=0)\n"
         "        x += tl.load(x_ptr + at[:, None] * C + c[None, :], mask=(i < n)[:, None], other=0.0)\n" + STORE
+    ),
+    "by quotients": gathered(
+        PLACES + "    x = tl.load(x_ptr + (at // 3 + at % 5 + (r - 9) // 2 + 8)[:, None] * C + c[None, :])\n" + STORE
     ),
     "columns by another name": gathered(
         PLACES + "    ok = (r < n)[:, None] & (c < D)[None, :]\n"
@@ -107,6 +112,31 @@ def test_the_same_rows(spelling: str, tmp_path: Path) -> None:
     file.write_text(TEXTS[spelling], encoding="utf-8")
     result = verify_files(file, None, Settings(), Options())
     assert [kernel.status for kernel in result.kernels] == ["verified"]
+
+
+def test_quotients_round_to_zero() -> None:
+    """Rows ``(i - 6) // 4`` of 8 on: NumPy cuts the decimals off where Python rounds down."""
+    body = "    at = tl.load(at_ptr + r, mask=r < n, other=0)\n"
+    body += (
+        "    x = tl.load(x_ptr + ((at - 6) // 4 + (at - 6) % 4 + 8)[:, None] * C + c[None, :], mask=(r < n)[:, None])\n"
+    )
+    x, at = np.arange(40 * 64, dtype=np.float32).reshape(40, 64), np.arange(21, dtype=np.int32)
+    rows = np.trunc((at - 6) / 4).astype(int) + np.fmod(at - 6, 4) + 8
+    text = gathered(body + STORE)
+    params = to_tilelang(text).text.split("def k(")[1].split(")")[0].split(", ")
+    given = {"n": 21, "C": 64, "B": 8, "rows": 40, "cols": 64, "x_shape_0": 40, "at_shape_0": 21}
+    for found in outputs(
+        text, {"x_ptr": x, "at_ptr": at}, "k", tuple(given[param.partition("=")[0]] for param in params)
+    ):
+        np.testing.assert_array_equal(found["y_ptr"], x[rows])
+
+
+def test_quotients_are_good_for_addresses_only() -> None:
+    """No vector divides integers so; a mask of rows that is made of one is not read either."""
+    value = PLACES + "    x = c[None, :] * 1.0 + ((at - 6) // 4)[:, None]\n"
+    assert refusals(gathered(value + STORE)) == ["TL546"]
+    place = PLACES + "    x = c[None, :] * 1.0 + ((r - 6) // 4)[:, None]\n"
+    assert refusals(gathered(place + STORE)) == ["TL546"]
 
 
 CARRIED = (

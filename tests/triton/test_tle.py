@@ -106,7 +106,7 @@ def test_names_are_resolved_by_their_import(imports: str, codes: list[str]) -> N
         ("tl.store(tle.gpu.local_ptr(b), tl.load(tle.gpu.local_ptr(a, (i * 2,)), mask=i < 32))", "TL590"),
         ("tl.store(tle.gpu.local_ptr(b), tl.load(tle.gpu.local_ptr(a, (i + 8,)), mask=i < 56, other=0.0))", "TL590"),
         ("tl.store(tle.gpu.local_ptr(b, (i - 8,)), tl.load(tle.gpu.local_ptr(a)))", "TL590"),
-        ("j = tl.load(x_ptr + i).to(tl.int32)\ntl.atomic_add(tle.gpu.local_ptr(b, (j % 8,)), 1.0)", "TL546"),
+        ("j = tl.load(x_ptr + i).to(tl.int32)\ntl.atomic_add(tle.gpu.local_ptr(b, (j % 8,)), 1.0)", "TL590"),
         ("tl.atomic_add(tle.gpu.local_ptr(b, (i // 2,)), 1.0)", "TL590"),
         ("tl.atomic_max(tle.gpu.local_ptr(b), 1.0)", "TL535"),
         ("tle.dsa.add(a, tl.zeros([B], tl.float32), b)", "TL591"),

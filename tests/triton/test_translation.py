@@ -244,7 +244,7 @@ def test_every_second_element_is_a_column() -> None:
         ("x = tl.load(x_ptr + i // 2, mask=i < n)\ntl.store(y_ptr + i, x, mask=i < n)", "TL508"),
         ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i * 0, x, mask=i < n)", "TL520"),
         ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=x > 0)", "TL522"),
-        ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=(i - 5) // 2 < n)", "TL546"),
+        ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x, mask=(i - 5) // 2 < n)", "TL522"),
         ("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * (2, 3)[2], mask=i < n)", "TL543"),
     ],
 )

@@ -65,7 +65,9 @@ Expr = Const | Index | Load | Call | Opaque
 COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 LOGIC = frozenset({"and", "or", "not"})
 OPERATORS: Mapping[str, int] = {
-    **dict.fromkeys(("add", "sub", "mul", "div", "floordiv", "mod", "max", "min", "pow", "and", "or"), 2),
+    **dict.fromkeys(
+        ("add", "sub", "mul", "div", "floordiv", "mod", "truncdiv", "truncmod", "max", "min", "pow", "and", "or"), 2
+    ),
     **dict.fromkeys(("bitand", "bitor", "bitxor", "shl", "shr"), 2),
     **dict.fromkeys(COMPARISONS, 2),
     **dict.fromkeys(("neg", "not", "bitnot", "cast", *FUNCTIONS), 1),

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tl2npu.kernel.symbolic import Sym, const, opaque
-from tl2npu.tile.expr import Call, Const, Expr, Index, Load, loads
+from tl2npu.kernel.symbolic import Opaque, Sym, const, opaque
+from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis_of, loads, walk
 from tl2npu.triton.read import build
 from tl2npu.triton.read.masks import positive
 from tl2npu.triton.read.ranges import Ranges, largest, smallest
@@ -58,6 +58,9 @@ def integer(expr: Expr, element: Callable[[Load], Sym | None] = lambda load: Non
             chosen = indicator(test), _integer(one), _integer(other)
             holds, yes, no = chosen
             return None if holds is None or yes is None or no is None else no + (yes - no) * holds
+        case Call(op="truncdiv" | "truncmod", args=(left, Index(value=den))):
+            num = _integer(left)
+            return None if num is None else opaque(expr.op, num, den)
         case Call(op="add" | "sub" | "mul" | "min" | "max", args=(left, right)) if expr.dtype in ("int32", "int64"):
             a, b = _integer(left), _integer(right)
             if a is None or b is None:
@@ -90,11 +93,30 @@ def indicator(test: Expr) -> Sym | None:
 
 
 def truncated(op: str, left: Value, right: Value, ranges: Ranges) -> Tile | None:
-    """A division of scalars of which the first may be negative; None where the second may be less than 1."""
-    num, den = scalar(left), scalar(right)
-    if num is None or den is None or not ranges.at_least_zero(den - 1):
+    """A division of integers, which may be negative, by a scalar; None where that may be less than 1.
+
+    Quotients of loaded integers are good for places in memory only (:func:`integer`).
+    """
+    tile, den = build.tile(left), scalar(right)
+    if tile is None or den is None or not ranges.at_least_zero(den - 1):
         return None
-    return Tile((), Index(opaque(TRUNCATED[op], num, den)))
+    num = scalar(left) if not tile.shape else tile.integer
+    if num is not None:
+        return Tile(tile.shape, Index(opaque(TRUNCATED[op], num, den)))
+    wide = tile.dtype in ("int32", "int64")
+    return Tile(tile.shape, Call(TRUNCATED[op], (tile.expr, Index(den)), tile.dtype)) if wide else None
+
+
+def truncates(value: Expr) -> bool:
+    """True for a division of that kind which differs from element to element: vectors have none."""
+    for part in walk(value):
+        if isinstance(part, Call) and part.op in TRUNCATED.values() and any(True for _ in loads(part)):
+            return True
+        atoms = part.value.atoms() if isinstance(part, Index) else ()
+        found = (atom for atom in atoms if isinstance(atom, Opaque) and atom.head in TRUNCATED.values())
+        if any(axis_of(name) is not None for atom in found for name in atom.names):
+            return True
+    return False
 
 
 def apart(one: Value, other: Value) -> Tile | None:

@@ -11,7 +11,7 @@ from tl2npu.source.tree import remembered
 from tl2npu.tile.axes import Axes
 from tl2npu.tile.columns import without_columns
 from tl2npu.tile.expr import Index, axis_of
-from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Matmul, Move, statements, writes
+from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Map, Matmul, Move, statements, writes
 from tl2npu.tile.named_sums import with_named_sums
 from tl2npu.tile.names import names, numbers, run_time_scalars
 from tl2npu.tile.narrow import with_narrow_tiles
@@ -22,6 +22,7 @@ from tl2npu.tile.spread import is_elementwise
 from tl2npu.tile.unstored import is_unstored
 from tl2npu.tile.unused import without_unused
 from tl2npu.triton.read.asked import equate
+from tl2npu.triton.read.choices import truncates
 from tl2npu.triton.read.interpreter import Interpreter, Returned
 from tl2npu.triton.read.names import live_in
 from tl2npu.triton.read.ranges import WITHIN, Ranges
@@ -110,6 +111,10 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
         raise Refused("TL523", spec.function.lineno, f"the places in `{min(again)}` change in the kernel")
     if any(isinstance(atom, Wrapped) and atom.head == WITHIN for n in numbers(kernel) for atom in n.atoms()):
         raise Refused("TL520", spec.function.lineno, "an index that is 0 behind the end of an axis")
+    for stmt in statements(kernel.body):
+        if isinstance(stmt, Map) and kernel.buffers[stmt.dst].shape and truncates(stmt.value):
+            text = f"`{stmt.dst}` divides what may be negative, element by element"
+            raise Refused("TL546", stmt.origin.line if stmt.origin else spec.function.lineno, text)
     axes = Axes(kernel)
     useful = {param for param, beyond in state.beyond if not is_unstored(kernel, beyond, axes)}
     if useful:
