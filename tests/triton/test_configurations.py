@@ -41,6 +41,27 @@ def gpu():
     return [Config({'B': 16}), *more]
 more = [Config({'B': 8})]
 """
+POWERS = """
+def powers(start, end):
+    found = []
+    while start <= end:
+        found.append(start)
+        start = start << 1
+    return found
+
+def make():
+    if not lanes():
+        return []
+    configs = []
+    for b in powers(8, 64):
+        if b < 32:
+            continue
+        for w in [4, 8, 16]:
+            if b * w > 256:
+                break
+            configs.append(Config({"B": b, "W": w}))
+    return configs
+"""
 KEEP = "def keep(c):\n    return c.kwargs['B'] * c.num_warps >= 128\n"
 WARPS = "[triton.Config({'B': b}, num_warps=w) for b in (32, 64) for w in (2, 4)]"
 
@@ -53,6 +74,7 @@ WARPS = "[triton.Config({'B': b}, num_warps=w) for b in (32, 64) for w in (2, 4)
         (NAMED, "named()", [{"BLOCK": 32}, {"BLOCK": 64}]),
         (NAMED, "named(name='ROWS')", [{"ROWS": 32}, {"ROWS": 64}]),
         (GPU, "gpu()", [{"B": 16}, {"B": 8}]),
+        (POWERS, "make()", [{"B": 32, "W": 4}, {"B": 32, "W": 8}, {"B": 64, "W": 4}]),
         (KEEP, f"list(filter(keep, {WARPS}))", [{"B": 32}, {"B": 64}, {"B": 64}]),
         (KEEP, f"[c for c in {WARPS} if keep(c)]", [{"B": 32}, {"B": 64}, {"B": 64}]),
         ("", "[triton.Config({}, num_warps=w) for w in (1, 2)]", [{}, {}]),
@@ -67,6 +89,8 @@ def test_what_code_makes(module: str, configs: str, values: list[dict[object, ob
 def test_what_depends_on_the_machine() -> None:
     """Of a filter by the machine nobody knows what it lets through: one configuration is taken, and no other tried."""
     assert found("", "[c for c in [Config({'B': 1}), Config({'B': 2})] if fits(c)]") == ([{"B": 1}], True)
+    skips = "def f():\n    found = []\n    for b in (1, 2):\n        if slow(b):\n            continue\n"
+    assert found(skips + "        found += [Config({'B': b})]\n    return found\n", "f()") == ([{"B": 1}], True)
     assert found("", "[Config({'B': lanes()})]") == ([{"B": UNSEEN}], False)
 
 
@@ -93,6 +117,24 @@ def test_configurations_of_another_module(tmp_path: Path) -> None:
     done = to_tilelang(text, path=file, symbols=symbols)
     assert [kernel.refused for kernel in done.kernels] == [None]
     assert "def k(n, BLOCK=16):" in done.text
+
+
+def test_a_list_of_another_module(tmp_path: Path) -> None:
+    """What the list is made of are names of that module, and of one that it imports itself."""
+    (tmp_path / "sizes.py").write_text(
+        "from lists import more\n\nB = 16\nall_of = [triton.Config({'BLOCK': B}), *more]\n"
+    )
+    (tmp_path / "lists.py").write_text("B = 32\nmore = [triton.Config({'BLOCK': b}) for b in (B, 2 * B)]\n")
+    launch = "k[lambda meta: (triton.cdiv(n, meta['BLOCK']),)](x, y, n)"
+    text = vector(COPY, launch).replace("@triton.jit", "@triton.autotune(every, key=[])\n@triton.jit")
+    text = "from sizes import all_of as every\nB = 7\n" + text
+    file, symbols = tmp_path / "kernel.py", Symbols()
+    file.write_text(text)
+    symbols.reads(file, text)
+    done = to_tilelang(text, path=file, symbols=symbols)
+    assert [(kernel.refused, kernel.configurations) for kernel in done.kernels] == [(None, 3)]
+    assert "def k(n, BLOCK=16):" in done.text
+    assert "def k(n, BLOCK=64):" in to_tilelang(text, path=file, symbols=symbols, chosen={"k": 2}).text
 
 
 def test_functions_that_only_decorators_called_go() -> None:

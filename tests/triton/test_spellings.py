@@ -83,7 +83,7 @@ def halves(x, out):
         ("x.stride(0), x.stride(1), *out.stride(), BLOCK=64", []),
         ("*x.stride(), *out.stride(), 64", []),
         ("*x.stride(), *out.stride(), *more(), BLOCK=64", ["TL511"]),
-        ("*x.stride(), yn=1, *out.stride(), BLOCK=64", ["TL511"]),
+        ("*x.stride(), yn=1, *out.stride(), BLOCK=64", ["TL508"]),  # one parameter is left: `out` has one axis
     ],
 )
 def test_all_strides_of_a_tensor(launch: str, codes: list[str]) -> None:
@@ -91,6 +91,49 @@ def test_all_strides_of_a_tensor(launch: str, codes: list[str]) -> None:
     assert refusals(text) == codes
     if not codes:
         assert "assert out.dim() == 2" in to_tilelang(text).text
+
+
+RANKS = f"""{HEAD}@triton.jit
+def scaled(x_ptr, s_ptr, y_ptr, xb, xm, xn, sb, sm, yb, ym, yn, M, N: tl.constexpr, BLOCK: tl.constexpr):
+    b, at = tl.program_id(1), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at[:, None] < M
+    x_at = x_ptr + b * xb + at[:, None] * xm + tl.arange(0, N)[None, :]
+    near = b * sb
+    scale = tl.load(s_ptr + near + at * sm, mask=at < M)
+    y_ptr += b * yb
+    tl.store(y_ptr + at[:, None] * ym + tl.arange(0, N)[None, :], tl.load(x_at, mask=inside) * scale[:, None], inside)
+
+
+def scale(x, s, few):
+    y = torch.empty_like(x)
+    if few:
+        config = {{"BLOCK": 8, "num_warps": 4}}
+    else:
+        config = {{"BLOCK": 16, "num_warps": 8}}
+    grid = (triton.cdiv(x.shape[1], config["BLOCK"]), x.shape[0])
+    scaled[grid](x, s, y, *x.stride(), *s.stride(), *y.stride(), x.shape[1], N=x.shape[2], **config)
+"""
+
+
+def test_strides_of_tensors_with_different_ranks() -> None:
+    """8 parameters for three tensors: each gets those that the kernel multiplies into its addresses, of which it may
+    leave out the last one. The tiles have the size that a dictionary of one of two branches gives."""
+    made = to_tilelang(RANKS)
+    assert [kernel.refused for kernel in made.kernels] == [None]
+    for name, rank in (("x", 3), ("s", 2)):
+        assert f"assert {name}.dim() == {rank}" in made.text
+    assert "BLOCK=config['BLOCK']" in made.text
+    x, s = RNG.standard_normal((3, 24, 32), np.float32), RNG.standard_normal((3, 24), np.float32)
+    given = {"BLOCK": 8, "M": 24, "N": 32, "x_shape_0": 3, "s_shape_0": 3, "y_shape_0": 3}
+    params = made.text.split("def scaled(")[1].split(")")[0].split(", ")
+    for found in outputs(RANKS, {"x_ptr": x, "s_ptr": s}, "scaled", tuple(given[name] for name in params)):
+        np.testing.assert_allclose(found["y_ptr"], x * s[:, :, None], rtol=1e-6)
+
+
+def test_strides_that_may_be_shared_in_several_ways() -> None:
+    """The kernel uses none of the 5 strides in an address of its own: nothing shows which tensor has 3 axes."""
+    text = RANKS.replace("b * xb + at[:, None] * xm", "at[:, None] * N").replace("near + at * sm", "at")
+    assert refusals(text.replace("near = b * sb", "pass")) == ["TL511"]
 
 
 MATMUL = f"""{HEAD}@triton.jit

@@ -111,3 +111,12 @@ def test_kernels_of_a_condition() -> None:
     assert "try:\n    import tilelang\n    import tilelang.language as T\n    HAS = True\n" in text
     inner = dedent(text.partition("if HAS:\n")[2])
     assert inner.split() == to_tilelang(DECORATED).text.partition("as T\n")[2].split()
+
+
+def test_a_function_that_returns_a_value_is_no_kernel() -> None:
+    """Triton lets no kernel return one: other modules call it in theirs."""
+    number = "@triton.jit\ndef number():\n    return tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)\n"
+    done = to_tilelang(f"{HEAD}{number}")
+    assert done.kernels == ()
+    stops = number.replace("return tl", "n = tl").replace("(0)\n", "(0)\n    if n > 3:\n        return\n", 1)
+    assert [kernel.name for kernel in to_tilelang(f"{HEAD}{stops}").kernels] == ["number"]

@@ -52,13 +52,20 @@ class _Returned(Exception):
         self.value = value
 
 
+class _Turn(Exception):
+    """The turn of a loop ends; ``last``: the loop does."""
+
+    def __init__(self, last: bool) -> None:
+        self.last = last
+
+
 class _TooLong(Exception):
     pass
 
 
 _BINARY: Mapping[str, Callable[[Any, Any], object]] = {
     **{sign: COMPUTED[sign] for sign in ("+", "-", "*", "//", "%", ">>")},
-    "**": lambda one, other: one**other if abs(other) < 64 else UNSEEN,
+    "**": lambda one, other: one ** other if abs(other) < 64 else UNSEEN,
     "<<": lambda one, other: one << other if other < 64 else UNSEEN,
 }
 _MEMBERS: Mapping[type[ast.cmpop], Callable[[Any, Any], object]] = {
@@ -303,13 +310,28 @@ class _Reader:
                 case ast.For():
                     for inner in self.over(stmt.target, self.eval(stmt.iter, env, scope), {}):
                         env.update(inner)
-                        self.run(stmt.body, env, scope)
+                        if self.ends(stmt.body, env, scope):
+                            break
+                case ast.While():
+                    while (test := self.eval(stmt.test, env, scope)) is not UNSEEN and test:
+                        if self.ends(stmt.body, env, scope):
+                            break
+                case ast.Break() | ast.Continue():
+                    raise _Turn(isinstance(stmt, ast.Break))
                 case ast.If():
                     self.branch(stmt, env, scope)
                 case ast.Return():
                     raise _Returned(self.eval(stmt.value, env, scope) if stmt.value is not None else None)
                 case ast.Try() | ast.With():
                     self.run(stmt.body, env, scope)
+
+    def ends(self, body: Sequence[ast.stmt], env: Env, scope: Scope) -> bool:
+        """One turn of a loop; True if it is the last one."""
+        try:
+            self.run(body, env, scope)
+        except _Turn as turn:
+            return turn.last
+        return False
 
     def branch(self, stmt: ast.If, env: Env, scope: Scope) -> None:
         test = self.eval(stmt.test, env, scope)
@@ -318,8 +340,9 @@ class _Reader:
             return
         try:
             self.run(stmt.body, env, scope)
+        except _Turn:
+            self.doubtful = True  # a filter
         except _Returned as returned:
-            if not isinstance(returned.value, list):
-                self.run(stmt.orelse, env, scope)
-            else:
+            if isinstance(returned.value, list) and returned.value:
                 raise
+            self.run(stmt.orelse, env, scope)

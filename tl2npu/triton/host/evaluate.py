@@ -238,6 +238,8 @@ class Host(HostExpressions):
                 continue
             if isinstance(here, Tensor) and isinstance(there, Tensor):
                 self.env[name] = self.either(name, here, there)
+            elif isinstance(here, Dict) and isinstance(there, Dict):
+                self.env[name] = self.one_of(name, dict(here.items), dict(there.items))
             elif isinstance(there, (Tensor, type(None))) and isinstance(here, (Tensor, type(None))):
                 test = normal(stmt.test)[0]
                 self.env[name] = self.settled(name, optional(here, there, name, test) or Unknown(name, test=test))
@@ -250,6 +252,18 @@ class Host(HostExpressions):
                 self.env[name] = Tensor(name, None, there.dtype)
             else:
                 self.forget({name})
+
+    def one_of(self, name: str, here: dict[str, HostValue], there: dict[str, HostValue]) -> HostValue:
+        """A dictionary that is one of two: which values it has is known where both have the same keys."""
+        if here.keys() != there.keys():
+            return Unknown(name)
+        self.changed(name)
+
+        def either(text: str, one: HostValue, other: HostValue) -> HostValue:
+            both = isinstance(one, Int) and isinstance(other, Int)
+            return one if one == other else Int(self.name(text)) if both else Unknown(text)
+
+        return Dict(tuple((key, either(f"{name}[{key!r}]", one, there[key])) for key, one in here.items()))
 
     def either(self, name: str, here: Tensor, there: Tensor) -> Tensor:
         """A tensor that is one of two, with what both have."""

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tl2npu.triton.host.torch_names import SAME, SAME_MORE, annotated
+from tl2npu.triton.host.strides import spread
+from tl2npu.triton.host.torch_names import SAME, SAME_MORE
 
 Shows = Callable[[str, ast.AST], bool]
 """Whether a use of a name tells something about the value in question."""
@@ -110,43 +111,15 @@ def _shown(function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef], sh
             continue
         if place or not ast.unparse(node).startswith(f"{holder.id}.stride("):
             least[holder.id] = max(least.get(holder.id, 0), place + 1)
+    keys = dict[str, set[str]]()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Dict):
+            given = {str(key.value) for key in node.value.keys if isinstance(key, ast.Constant)}
+            keys.setdefault(node.targets[0].id, set()).update(given)
     for node in ast.walk(function):
         launched = node.func if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and isinstance(launched, ast.Subscript) and isinstance(launched.value, ast.Name):
             kernel = kernels.get(launched.value.id)
-            for name, rank in _spread(node, kernel, found, least) if kernel is not None else ():
-                least |= {name: rank} if shows(name, launched) else {}
+            more = spread(node, kernel, found, least, keys) if kernel is not None else {}
+            least |= {name: rank for name, rank in more.items() if shows(name, launched)}
     return Ranks(found, {name: rank for name, rank in least.items() if name not in found})
-
-
-def _spread(
-    call: ast.Call, kernel: ast.FunctionDef, known: Mapping[str, int], least: Mapping[str, int]
-) -> Iterator[tuple[str, int]]:
-    """The ranks of ``*x.stride()`` among the arguments of a launch, if all that are not known are the same.
-
-    ``least``: by the axes that are asked for.
-    """
-    starred = [arg.value for arg in call.args if isinstance(arg, ast.Starred)]
-    owners = [
-        item.func.value.id
-        for item in starred
-        if isinstance(item, ast.Call)
-        and isinstance(item.func, ast.Attribute)
-        and item.func.attr in ("stride", "size")
-        and isinstance(item.func.value, ast.Name)
-        and not item.args
-    ]
-    given = {word.arg for word in call.keywords}
-    if len(owners) < len(starred) or not owners or None in given:
-        return
-    args = kernel.args
-    optional = {arg.arg for arg in args.args[len(args.args) - len(args.defaults) :]}
-    tuned = bool(kernel.decorator_list[1:])  # `triton.autotune` and `triton.heuristics` give constants
-    free = [
-        arg.arg for arg in args.args if arg.arg not in given | optional and not (tuned and annotated(arg, "constexpr"))
-    ]
-    rest = len(free) - (len(call.args) - len(starred)) - sum(known.get(name, 0) for name in owners)
-    unknown = [name for name in owners if name not in known]
-    if unknown and rest > 0 and rest % len(unknown) == 0:
-        rank = rest // len(unknown)
-        yield from ((name, rank) for name in unknown if rank >= least.get(name, 0))

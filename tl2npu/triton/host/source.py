@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from tl2npu.across.decided import decided
 from tl2npu.across.symbols import Chosen, Constant, Definition, External, Function, Symbols
+from tl2npu.across.tables import Module
 from tl2npu.dialects.triton.tle import HINTS, RANGES, tle_name
 from tl2npu.source.benchmark import model_of
 from tl2npu.source.triton_imports import REEXPORTS, triton_name
@@ -246,10 +247,21 @@ def _scope(tree: ast.Module, values: Mapping[str, ast.expr], path: Path | None, 
         found = symbols.defined(path, name) if path is not None and symbols is not None else None
         if isinstance(found, Constant):
             return ast.parse(repr(found.value), mode="eval").body, Scope({}, {})
-        if not isinstance(found, Function) or found.module.path == path:
+        if isinstance(found, Function):
+            return (found.node, of(found.module)) if found.module.path != path else None
+        table = symbols.module(path) if path is not None and symbols is not None else None
+        bindings = table.bindings.get(name, ()) if table is not None else ()
+        if symbols is None or path is None or len(bindings) != 1 or not bindings[0].dotted or not bindings[0].attribute:
             return None
-        other = ast.parse(found.module.text)
-        return found.node, _scope(other, dict(_set_once(other)), found.module.path, symbols)
+        place = symbols.locate(path, bindings[0].dotted)
+        module = symbols.module(place) if place is not None else None
+        if module is None:
+            return None
+        scope, name = of(module), bindings[0].attribute
+        return (scope.values[name], scope) if name in scope.values else scope.elsewhere(name)
+
+    def of(module: Module) -> Scope:
+        return _scope(module.tree, dict(_set_once(module.tree)), module.path, symbols)
 
     return Scope({**first, **values}, functions(tree), elsewhere)
 
@@ -306,7 +318,10 @@ def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _reads_program(node: ast.FunctionDef) -> bool:
-    return any(isinstance(item, ast.Attribute) and item.attr == "program_id" for item in ast.walk(node))
+    """True for what runs as a kernel: it asks for its program, and returns nothing, as Triton lets no kernel do."""
+    inside = list(ast.walk(node))
+    returns = any(isinstance(item, ast.Return) and item.value is not None for item in inside)
+    return not returns and any(isinstance(item, ast.Attribute) and item.attr == "program_id" for item in inside)
 
 
 def _constants(values: dict[str, ast.expr]) -> Iterator[tuple[str, Value]]:
