@@ -130,6 +130,20 @@ def test_strides_of_tensors_with_different_ranks() -> None:
         np.testing.assert_allclose(found["y_ptr"], x * s[:, :, None], rtol=1e-6)
 
 
+BESIDE = RANKS.replace("x_ptr, s_ptr, y_ptr, xb, xm, xn, sb, sm, yb", "x_ptr, xb, xm, xn, s_ptr, sb, sm, y_ptr, yb")
+BESIDE = BESIDE.replace("x, s, y, *x.stride(), *s.stride(), *y.", "x, *x.stride(), s, *s.stride(), y, *y.")
+OPTIONAL = RANKS.replace("*s.stride()", "*(s.stride() if few else (0, 0))").replace("b * xb + at[:, None] * xm", "at[:, None]")
+
+
+def test_strides_beside_their_tensors_and_those_that_a_condition_gives() -> None:
+    """What stands first says which tensor the next strides belong to; a condition says how many they are."""
+    given, beside = to_tilelang(RANKS).text, to_tilelang(BESIDE).text
+    assert [line for line in given.splitlines() if "dim()" in line] == [
+        line for line in beside.splitlines() if "dim()" in line
+    ]
+    assert "assert s.dim() == 2" in to_tilelang(OPTIONAL).text
+
+
 def test_strides_that_may_be_shared_in_several_ways() -> None:
     """The kernel uses none of the 5 strides in an address of its own: nothing shows which tensor has 3 axes."""
     text = RANKS.replace("b * xb + at[:, None] * xm", "at[:, None] * N").replace("near + at * sm", "at")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tl2npu.triton.host.torch_names import annotated
 
@@ -25,8 +25,9 @@ def spread(
 
     ``least``: by the axes that are asked for; ``dicts``: the keys of dictionaries.
     """
-    args: list[str | None] = [_strided(arg.value) if isinstance(arg, ast.Starred) else None for arg in call.args]
+    args = [_strided(arg.value) if isinstance(arg, ast.Starred) else None for arg in call.args]
     stars = [name for arg, name in zip(call.args, args, strict=True) if isinstance(arg, ast.Starred)]
+    sure, known = known, {**known, **{name: count for name, count in filter(None, args) if count}}
     unpacked = [ast.unparse(word.value) for word in call.keywords if word.arg is None]
     if not stars or None in stars or not dicts.keys() >= set(unpacked):
         return {}
@@ -35,43 +36,52 @@ def spread(
     optional = given | set(params[len(params) - len(kernel.args.defaults) :])
     if kernel.decorator_list[1:]:  # `triton.autotune` and `triton.heuristics` give constants
         optional |= {arg.arg for arg in kernel.args.args if annotated(arg, "constexpr")}
-    first = itertools.takewhile(lambda arg: not isinstance(arg, ast.Starred), call.args)
-    passed = dict(zip(map(ast.unparse, first), params, strict=False))
-    passed |= {ast.unparse(word.value): word.arg for word in call.keywords if word.arg is not None}
-    owners = _owners(kernel, set(passed.values()))
+    passed = {ast.unparse(word.value): word.arg for word in call.keywords if word.arg is not None}
+    beside = _addresses(kernel)
 
-    def fits(number: int, at: int, ranks: Mapping[str, int], unused: int) -> Iterator[tuple[int, Mapping[str, int]]]:
+    def fits(
+        number: int, at: int, ranks: Mapping[str, int], passed: Mapping[str, str], unused: int
+    ) -> Iterator[tuple[int, Mapping[str, int]]]:
         """The ranks with which arguments from a number on fill the parameters from ``at`` on, and for how many tensors
-        the kernel does not use the first stride."""
+        the kernel does not use the first stride. ``passed``: what is passed for which parameter, as far as it is known.
+        """
         if number == len(args):
             if optional.issuperset(params[at:]):
-                yield unused, {name: rank for name, rank in ranks.items() if name not in known}
+                yield unused, {name: rank for name, rank in ranks.items() if name not in sure}
             return
-        name, left = args[number], len(params) - at - (len(args) - number - 1)
-        if name is None:
-            yield from fits(number + 1, at + 1, ranks, unused) if left > 0 and params[at] not in given else ()
+        star, left = args[number], len(params) - at - (len(args) - number - 1)
+        if star is None:
+            if left > 0 and params[at] not in given:
+                more = {ast.unparse(call.args[number]): params[at]}
+                yield from fits(number + 1, at + 1, ranks, {**more, **passed}, unused)
             return
+        name = star[0]
         for rank in [ranks[name]] if name in ranks else range(max(least.get(name, 0), 1), left + 1):
-            of = passed.get(name)
-            if rank > left or any(p in given or not owners.get(p, {of}) & {of, None} for p in params[at : at + rank]):
+            span, of = params[at : at + rank], passed.get(name)
+            if rank > left or any(p in given or (of and p in beside and of not in beside[p]) for p in span):
                 return
-            yield from fits(number + 1, at + rank, {**ranks, name: rank}, unused + (params[at] not in owners))
+            yield from fits(number + 1, at + rank, {**ranks, name: rank}, passed, unused + (params[at] not in beside))
 
-    found = list(itertools.islice(fits(0, 0, known, 0), _MOST))
+    found = list(itertools.islice(fits(0, 0, known, passed, 0), _MOST))
     likely = [ranks for unused, ranks in found if unused == min(found, key=lambda item: item[0])[0]]
     same = [ranks for ranks in likely if len(set(ranks.values())) == 1]
     return next(iter(likely if len(likely) == 1 else same), {})
 
 
-def _strided(node: ast.expr) -> str | None:
-    """``x`` of ``x.stride()`` and ``x.size()``."""
+def _strided(node: ast.expr) -> tuple[str, int] | None:
+    """``x`` of ``x.stride()`` and ``x.size()``, and 0; of ``x.stride() if test else (0, 0)``, and 2."""
+    if isinstance(node, ast.IfExp):
+        arms = [node.body, node.orelse]
+        others = [len(arm.elts) for arm in arms if isinstance(arm, ast.Tuple)]
+        found = next(filter(None, map(_strided, arms)), None)
+        return (found[0], others[0]) if found is not None and others else None
     func = node.func if isinstance(node, ast.Call) and not node.args else None
     known = isinstance(func, ast.Attribute) and func.attr in ("stride", "size") and isinstance(func.value, ast.Name)
-    return func.value.id if known else None  # type: ignore[union-attr]
+    return (func.value.id, 0) if known else None  # type: ignore[union-attr]
 
 
-def _owners(kernel: ast.FunctionDef, pointers: Collection[str]) -> dict[str, set[str | None]]:
-    """For each parameter the pointers into whose addresses the kernel multiplies it."""
+def _addresses(kernel: ast.FunctionDef) -> dict[str, set[str]]:
+    """For each name in an address of a kernel the names that are in such an address with it."""
     values: dict[str, list[ast.expr]] = {}
     addresses: list[Sequence[ast.expr]] = []
     for node in ast.walk(kernel):
@@ -94,11 +104,11 @@ def _owners(kernel: ast.FunctionDef, pointers: Collection[str]) -> dict[str, set
                 inside(child, seen)
         return seen
 
-    owners: dict[str, set[str | None]] = {}
+    beside: dict[str, set[str]] = {}
     for parts in addresses:
         seen = set[str]()
         for part in parts:
             inside(part, seen)
-        for name in seen - set(pointers):
-            owners.setdefault(name, set()).update(seen & set(pointers))
-    return owners
+        for name in seen:
+            beside.setdefault(name, set()).update(seen)
+    return beside
