@@ -132,7 +132,7 @@ def test_strides_of_tensors_with_different_ranks() -> None:
 
 BESIDE = RANKS.replace("x_ptr, s_ptr, y_ptr, xb, xm, xn, sb, sm, yb", "x_ptr, xb, xm, xn, s_ptr, sb, sm, y_ptr, yb")
 BESIDE = BESIDE.replace("x, s, y, *x.stride(), *s.stride(), *y.", "x, *x.stride(), s, *s.stride(), y, *y.")
-OPTIONAL = RANKS.replace("*s.stride()", "*(s.stride() if few else (0, 0))").replace("b * xb + at[:, None] * xm", "at[:, None]")
+OPTIONAL = RANKS.replace("*s.stride()", "*(s.stride() if few else (0, 0))").replace("b * xb + at[:, None] * xm", "at")
 
 
 def test_strides_beside_their_tensors_and_those_that_a_condition_gives() -> None:
