@@ -192,10 +192,6 @@ class Calls(Expressions):
         """The number of the thread, for :mod:`tl2npu.evaluate.statements`."""
         raise NotImplementedError
 
-    def over_warps(self, value: object) -> object:
-        """The sums of the threads of each warp, for :mod:`tl2npu.evaluate.statements`."""
-        raise NotImplementedError
-
 
 _OF_LANGUAGE: Mapping[str, Callable[[Calls, Args], object]] = {
     **dict.fromkeys(("symbolic", "dynamic", "dyn", "var"), Calls.symbol),
@@ -210,7 +206,6 @@ _OF_LANGUAGE: Mapping[str, Callable[[Calls, Args], object]] = {
     "get_thread_binding": lambda calls, args: calls.thread(calls.whole(args[0]) if args else 0),
     "thread_binding": lambda calls, args: calls.thread("xyz".index(calls.value(args[-1])[-1])),
     "get_thread_bindings": lambda calls, args: tuple(map(calls.thread, range(3))),
-    "warp_reduce_sum": lambda calls, args: calls.over_warps(calls.number(args[0])),
     "address_of": lambda calls, args: calls.raw(args[0]),
     "region": lambda calls, args: calls.raw(args[0]),
     "dtype": lambda calls, args: calls.value(args[0]),

@@ -17,13 +17,10 @@ from tl2npu.dialects.catalogue import Operator
 from tl2npu.evaluate.calls import Calls
 from tl2npu.evaluate.crew import Member
 from tl2npu.evaluate.expressions import Run
-from tl2npu.evaluate.values import Array, Frame, NotChecked, Tile
+from tl2npu.evaluate.values import Array, Frame, Tile
 from tl2npu.kernel.model import Memory
 from tl2npu.kernel.style import Dialect
 from tl2npu.source.names import Names
-
-_WARP = 32
-"""Threads of a GPU that add up without a barrier."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +104,6 @@ class Cores(Calls):
             self.numbers[axis] = np.arange(extent).reshape((extent, *[1] * len(self.lanes)))
             self.lanes = (extent, *self.lanes)
         return self.numbers[axis]
-
-    def over_warps(self, value: object) -> object:
-        """``T.warp_reduce_sum``: 32 threads have the sum of theirs."""
-        alone = self.has_threads_alone and len(self.lanes) == 1 and self.mask is None
-        if not alone or self.lanes[0] % _WARP:
-            raise NotChecked("sums of some threads have no meaning here")
-        sums = np.broadcast_to(np.asarray(value), self.lanes).reshape(-1, _WARP).sum(1)
-        return np.repeat(sums, _WARP)
 
     @property
     def has_threads_alone(self) -> bool:

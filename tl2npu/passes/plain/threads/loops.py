@@ -407,8 +407,6 @@ class _Writer:
         name = (self.job.file.names.resolve(call.func) or "").removeprefix(LANGUAGE)
         if name in _BARRIERS:
             return True
-        if name == "reduce_sum" and (own := self._own(call.args[0].value)) is not None:
-            return self.last and code(call.args[-1]) == f"dim={len(own.shape)}"  # by :mod:`.warps`, along the threads
         return name in ("clear", "fill") and all(
             isinstance(arg.value, cst.Name) and not self._own_scalar(arg.value)
             for arg in call.args

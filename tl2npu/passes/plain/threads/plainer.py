@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.threads import finer, warps
+from tl2npu.passes.plain.threads import finer
 from tl2npu.passes.plain.threads.lanes import Lanes, Unclear, lanes_of
 from tl2npu.passes.plain.unsupported.names import operator_name, uses
 from tl2npu.passes.writing.statements import Names, expression, parse
@@ -37,7 +37,6 @@ def name_indices(job: Job) -> None:
 def put(job: Job) -> None:
     """Name indices, write sums over all threads as additions, and give each thread one element."""
     name_indices(job)
-    warps.add_once(job)
     for edits in (_edits, finer.edits):
         try:
             lanes = lanes_of(job, (f"T.{_NAME}",))
