@@ -9,7 +9,6 @@ import libcst as cst
 from tl2npu.source.names import Names
 from tl2npu.source.tree import with_children
 
-_LANGUAGE = "tilelang.language."
 _NESTED_WITH = "# noqa: SIM117"
 
 
@@ -52,8 +51,7 @@ def _after_space(node: cst.BaseExpression) -> cst.BaseExpression:
 def _builder(item: cst.WithItem, names: Names) -> str:
     if not isinstance(item.item, cst.Call) or item.asname is not None:
         return ""
-    resolved = names.resolve(item.item.func) or ""
-    return resolved.removeprefix(_LANGUAGE) if resolved.startswith(_LANGUAGE) else ""
+    return names.operator(item.item.func)
 
 
 def _sides(node: cst.With, names: Names) -> list[str]:

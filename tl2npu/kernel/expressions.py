@@ -143,10 +143,8 @@ class Evaluator:
         value = self.static(node, env)
         if isinstance(value, str):
             return plain(value)
-        resolved = self.names.resolve(node)
-        if resolved and resolved.startswith("tilelang.language."):
-            return plain(resolved.rsplit(".", 1)[1])
-        return code(node)
+        exported = self.names.operator(node)
+        return plain(exported.rsplit(".", 1)[-1]) if exported else code(node)
 
     def sym(self, node: cst.BaseExpression, env: Env) -> Sym:
         """The expression as a symbolic integer; what is no integer arithmetic becomes opaque."""

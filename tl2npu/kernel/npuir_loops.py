@@ -17,7 +17,6 @@ from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.names import Names
 from tl2npu.source.tree import children
 
-_PREFIX = "tilelang.language."
 _PLAIN = NPUIR_VECTOR | {
     "if_then_else",
     "Cast",
@@ -93,9 +92,8 @@ def _expression(names: Names, node: cst.CSTNode) -> str:
     if isinstance(node, cst.Subscript):
         return ""
     if isinstance(node, cst.Call):
-        name = names.resolve(node.func) or ""
-        short = name.removeprefix(_PREFIX)
-        if short != name and short not in _PLAIN and not short.startswith(("float", "int", "uint", "bfloat")):
+        short = names.operator(node.func)
+        if short and short not in _PLAIN and not short.startswith(("float", "int", "uint", "bfloat")):
             return f"T.{short} has no vector operation here"
     arithmetic = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _OPERATORS)
     if isinstance(node, (cst.BinaryOperation, cst.BooleanOperation)) and not arithmetic:

@@ -334,7 +334,7 @@ class Reader:
                     (node, "TL903", f"the macro calls that lead to `{code(call.func)}` are nested too deeply")
                 )
             elif touched:
-                own = (self.evaluator.names.resolve(call.func) or "").startswith("tilelang.language.")
+                own = bool(self.evaluator.names.operator(call.func))
                 why = "calls itself" if again else "is not a TileLang operator" if own else "cannot be analysed"
                 self.problems.append(
                     (node, "TL903", f"cannot follow the buffers that `{code(call.func)}` takes: it {why}")

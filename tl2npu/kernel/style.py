@@ -100,9 +100,8 @@ def _verdict(node: cst.FunctionDef, names: Names) -> bool | None:
     for found in calls_in(node.body):
         if type(found.func) is cst.Attribute and found.func.attr.value not in _SHOWN:
             continue
-        resolved = names.resolve(found.func) or ""
-        name = resolved.removeprefix("tilelang.language.")
-        if name == resolved:
+        name = names.operator(found.func)
+        if not name:
             continue
         if name in _ASCEND_ONLY:
             return False
@@ -128,11 +127,7 @@ def called(node: cst.FunctionDef, names: Names) -> list[cst.FunctionDef]:
 
 def launches_in(node: cst.CSTNode, names: Names) -> list[cst.Call]:
     """Every launch below a node."""
-    return [
-        found
-        for found in calls_in(node)
-        if (names.resolve(found.func) or "").removeprefix("tilelang.language.") in _LAUNCHES
-    ]
+    return [found for found in calls_in(node) if names.operator(found.func) in _LAUNCHES]
 
 
 def unprofiled(node: cst.With, names: Names) -> list[cst.WithItem]:

@@ -44,5 +44,4 @@ def no_launch(node: cst.FunctionDef, names: Names) -> str:
 
 
 def _of_tir(call: cst.Call, names: Names) -> str:
-    resolved = names.resolve(call.func) or ""
-    return code(call.func) if resolved.removeprefix("tilelang.language.") in _TIR else ""
+    return code(call.func) if names.operator(call.func) in _TIR else ""

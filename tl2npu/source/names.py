@@ -34,6 +34,8 @@ _NOT_FROM_STAR = frozenset(dir(builtins)) - {"abs", "max", "min", "pow", "print"
 
 _IS_COMPREHENSION, _IS_BLOCK = SubclassesOf(cst.BaseComp), SubclassesOf(cst.BaseSuite)
 _BINDING_EXPRESSIONS: tuple[type[cst.Lambda | cst.CompFor], ...] = (cst.Lambda, cst.CompFor)
+LANGUAGE = "tilelang.language."
+"""What the names of operators begin with."""
 _MODULES = frozenset({"tilelang", "tilelang.language"})
 _MOST_STEPS = 1000
 """What takes longer is no module, but variables that get each other's values: ``if c: a = b``, ``if d: b = a``, ..."""
@@ -81,7 +83,7 @@ class Names:
         new.__dict__.pop("_bound_in_expressions", None)
         now = {id(old): node for old, node in chain}
         scopes: dict[int, _Scope] = {}
-        (*_, (_, function)) = chain
+        *_, (_, function) = chain
         assert isinstance(function, cst.FunctionDef)
         before = next(scope for key, scope in self._inner.items() if now.get(key) is function)
         new._index, new._module = index, _copied(self._module, now, scopes)
@@ -141,6 +143,11 @@ class Names:
         if at is None and not self._resolving:
             self._resolved[id(node)] = node, found
         return found
+
+    def operator(self, node: cst.BaseExpression) -> str:
+        """What :meth:`resolve` finds in ``tilelang.language``, as ``alloc_shared`` or ``tile.add``; else empty."""
+        found = self.resolve(node) or ""
+        return found.removeprefix(LANGUAGE) if found.startswith(LANGUAGE) else ""
 
     def _resolve(self, node: cst.BaseExpression, at: cst.CSTNode | None) -> str | None:
         attributes: list[str] = []

@@ -15,9 +15,9 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.dialects import ascend, gpu, npuir
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.style import called
+from tl2npu.source.names import LANGUAGE
 from tl2npu.source.tree import children, nodes_of, remembered
 
-_PREFIX = "tilelang.language."
 _SPACES = frozenset(part for name in ascend.OPERATORS if "." in name for part in [name.partition(".")[0]])
 
 
@@ -26,21 +26,20 @@ def check(subject: Subject) -> Iterator[Finding]:
     located = subject.located
     seen: set[str] = set()
     for node in own_names(subject, located.factory.node if located.factory is not None else located.node):
-        name = subject.file.names.resolve(node) or ""
-        if not name.startswith(_PREFIX) or name in seen:
+        short = subject.file.names.operator(node)
+        if not short or short in seen:
             continue
-        short = name.removeprefix(_PREFIX)
-        if ascend.lookup(name) is None and short in gpu.OPERATORS:
-            seen.add(name)
+        if ascend.lookup(LANGUAGE + short) is None and short in gpu.OPERATORS:
+            seen.add(short)
             is_type = short in ITEM_SIZE and not _called(subject, node)
             help = f'write the element type as "{short}"' if is_type else ascend.advice(short)
             yield Finding("TL897", node, f"T.{short} does not exist in Ascend TileLang", help=help)
         elif _is_unknown(short):
-            seen.add(name)
+            seen.add(short)
             close = difflib.get_close_matches(short, ascend.OPERATORS, n=1)
             yield Finding("TL791", node, f"T.{short} does not exist" + (f"; T.{close[0]} does" if close else ""))
         elif short in ITEM_SIZE and not _called(subject, node):
-            seen.add(name)
+            seen.add(short)
             yield Finding(
                 "TL897", node, f'T.{short} is a function in Ascend TileLang; write the element type as "{short}"'
             )
@@ -84,7 +83,7 @@ def _names_of_line(line: cst.CSTNode) -> tuple[cst.Name | cst.Attribute, ...]:
 
 
 def _is_macro(subject: Subject, node: cst.FunctionDef) -> bool:
-    return any(subject.file.names.resolve(item.decorator) == f"{_PREFIX}macro" for item in node.decorators)
+    return any(subject.file.names.resolve(item.decorator) == LANGUAGE + "macro" for item in node.decorators)
 
 
 def _plain(node: cst.CSTNode) -> bool:

@@ -24,16 +24,13 @@ from tl2npu.options import Target
 from tl2npu.results import KernelResult
 from tl2npu.source.bound import params_of
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names
+from tl2npu.source.names import LANGUAGE, Names
 from tl2npu.source.tree import nodes_of
 
-_MODULES = frozenset(
-    """
+_MODULES = frozenset("""
     autotuner cache carver common contrib engine env intrinsics jit language layout libinfo math primitives profiler
     quantize testing tools transform utils version
-    """.split()
-)
-_LANGUAGE = "tilelang.language."
+    """.split())
 _KEYS = ("tilelang.PassConfigKey.", "tilelang.transform.PassConfigKey.")
 
 
@@ -112,8 +109,8 @@ def _missing(part: cst.CSTNode, names: Names, space: _Space) -> Iterator[tuple[c
             yield from ((part, name) for name in absent)
         elif module == "tilelang.language" and not isinstance(part.names, cst.ImportStar):
             for alias in part.names:
-                if _no_operator(_LANGUAGE + alias.evaluated_name, space):
-                    yield part, f"{_LANGUAGE}{alias.evaluated_name}"
+                if _no_operator(LANGUAGE + alias.evaluated_name, space):
+                    yield part, f"{LANGUAGE}{alias.evaluated_name}"
         return
     if isinstance(part, cst.Import):
         yield from ((part, alias.evaluated_name) for alias in part.names if _no_module(alias.evaluated_name, space))
@@ -135,7 +132,7 @@ def _no_module(module: str, space: _Space) -> bool:
 
 
 def _no_operator(name: str, space: _Space) -> bool:
-    short = name.removeprefix(_LANGUAGE)
+    short = name.removeprefix(LANGUAGE)
     if short == name or "." in short or short in space.beside or space.lookup(name) is not None:
         return False
     return short in gpu.OPERATORS or short in ascend.OPERATORS

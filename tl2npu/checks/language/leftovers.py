@@ -22,9 +22,9 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.float_scalars import FloatScalars
 from tl2npu.kernel.model import Branch, Let, Loop, Op, Scalar, Store
 from tl2npu.kernel.symbolic import const
+from tl2npu.source.names import LANGUAGE
 from tl2npu.source.tree import calls_in, mentioned
 
-_PREFIX = "tilelang.language."
 _STRIDED = "_experiment"
 _OF_FLOATS = frozenset({"abs", "fabs", "isinf"})
 _FUNCTIONS = frozenset(
@@ -74,7 +74,7 @@ def _check_scalars(subject: Subject, placed: Placed, floats: FloatScalars) -> It
     """
     for scalar in _scalars(placed):
         for call in calls_in(scalar.node):
-            name = (subject.file.names.resolve(call.func) or "").removeprefix(_PREFIX)
+            name = subject.file.names.operator(call.func)
             of_floats = any(mentioned(arg.value) and floats.holds(arg.value) for arg in call.args)
             if name in _FUNCTIONS or (name in _OF_FLOATS and of_floats):
                 yield Finding("TL897", call, f"the Ascend compiler does not support T.{name} of single values")
@@ -118,10 +118,7 @@ def _check_ranges(subject: Subject, stmt: Op) -> Iterator[Finding]:
 
 
 def _dropped(subject: Subject, call: cst.Call) -> str:
-    resolved = subject.file.names.resolve(call.func)
-    if not resolved or not resolved.startswith(_PREFIX):
-        return ""
-    name = resolved.removeprefix(_PREFIX)
-    op = lookup(resolved)
+    name = subject.file.names.operator(call.func)
+    op = lookup(LANGUAGE + name) if name else None
     illegal = op is not None and not op.modes and op.kind not in (Kind.TYPE, Kind.DECORATOR)
     return name if illegal or name in DROPPED else ""

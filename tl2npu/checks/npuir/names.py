@@ -12,8 +12,8 @@ from tl2npu.dialects import npuir
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.model import Branch
 from tl2npu.kernel.sizes import ITEM_SIZE
+from tl2npu.source.names import LANGUAGE
 
-_PREFIX = "tilelang.language."
 _CLASSES = frozenset({"Layout", "Fragment", "KernelLaunchFrame", "Optional"})
 """Exports that are no operators."""
 _INERT = frozenset({Kind.TYPE, Kind.DECORATOR, Kind.ANNOTATION, Kind.SCALAR})
@@ -25,13 +25,12 @@ def check(subject: Subject) -> Iterator[Finding]:
     located = subject.located
     seen: set[str] = set()
     for node in own_names(subject, located.factory.node if located.factory is not None else located.node):
-        name = subject.file.names.resolve(node) or ""
-        if not name.startswith(_PREFIX) or name in seen:
+        short = subject.file.names.operator(node)
+        if not short or short in seen:
             continue
-        short = name.removeprefix(_PREFIX)
         message, certain = _complaint(subject, node, short)
         if message:
-            seen.add(name)
+            seen.add(short)
             yield Finding(
                 "TL460", node, message, None if certain and not _may_be_left_out(subject, node) else "warning"
             )
@@ -39,7 +38,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _complaint(subject: Subject, node: cst.CSTNode, short: str) -> tuple[str, bool]:
     """What is wrong with a name, and whether it surely fails."""
-    op = npuir.lookup(_PREFIX + short)
+    op = npuir.lookup(LANGUAGE + short)
     if op is None:
         known = short.split(".")[0] in _CLASSES
         return "" if known else f"T.{short} does not exist in TileLang for AscendNPU IR", True

@@ -79,7 +79,7 @@ def fills(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_language(subject: Subject, call: cst.Call) -> bool:
-    return (subject.file.names.resolve(call.func) or "").startswith("tilelang.language.")
+    return bool(subject.file.names.operator(call.func))
 
 
 _PAIRS = {

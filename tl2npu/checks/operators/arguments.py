@@ -115,7 +115,7 @@ def _is_call(subject: Subject, node: cst.BaseExpression, names: dict[str, cst.Ba
         return isinstance(node.operator, cst.BitInvert)
     if not isinstance(node, cst.Call):
         return False
-    name = (subject.file.names.resolve(node.func) or "").removeprefix("tilelang.language.")
+    name = subject.file.names.operator(node.func)
     if name in ("int32", "cast") and node.args and "int32" in code(node):
         return _is_call(subject, node.args[0].value, names)
     return name in _CALLS

@@ -19,7 +19,6 @@ from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.source.tree import children
 
-_LANGUAGE = "tilelang.language."
 _OF_A_CHOICE = 3
 _CHOICES = frozenset({"if_then_else", "Select", "And", "Or"})
 
@@ -141,7 +140,7 @@ def choice_of(
     """Condition, value and other value of a choice."""
     if isinstance(node, cst.IfExp):
         return node.test, node.body, node.orelse
-    if isinstance(node, cst.Call) and evaluator.names.resolve(node.func) == _LANGUAGE + "if_then_else":
+    if isinstance(node, cst.Call) and evaluator.names.operator(node.func) == "if_then_else":
         positional = [arg.value for arg in node.args if arg.keyword is None]
         if len(positional) == len(node.args) == _OF_A_CHOICE:
             return positional[0], positional[1], positional[2]
@@ -150,8 +149,7 @@ def choice_of(
 
 def is_choice(evaluator: Evaluator, node: cst.CSTNode) -> bool:
     """True for ``T.if_then_else`` and its like."""
-    name = (evaluator.names.resolve(node.func) or "") if isinstance(node, cst.Call) else ""
-    return name.startswith(_LANGUAGE) and name.removeprefix(_LANGUAGE) in _CHOICES
+    return isinstance(node, cst.Call) and evaluator.names.operator(node.func) in _CHOICES
 
 
 def is_chosen(evaluator: Evaluator, node: cst.CSTNode, child: cst.CSTNode) -> bool:

@@ -22,11 +22,10 @@ from tl2npu.passes.eager.text import rebuilt_parts
 from tl2npu.passes.eager.wrapper import wrapper_of
 from tl2npu.source.edits import EditError, Edits
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names, names_of
+from tl2npu.source.names import LANGUAGE, Names, names_of
 from tl2npu.source.tree import SubclassesOf, children
 
 _LAUNCHES = frozenset({"Kernel", "ClusterKernel", "CUDASourceCodeKernel"})
-_PREFIX = "tilelang.language."
 _WITHOUT_BLOCKS = SubclassesOf(cst.BaseExpression, cst.BaseSmallStatement)
 _WITHOUT_LAUNCHES = SubclassesOf(cst.BaseExpression, cst.BaseSmallStatement, cst.FunctionDef, cst.ClassDef)
 
@@ -115,8 +114,7 @@ def launches(node: cst.CSTNode, names: Names) -> list[cst.With]:
 
 def is_launch(node: cst.BaseExpression, names: Names) -> bool:
     """True for ``T.Kernel(...)``, however it is spelled."""
-    resolved = names.resolve(node.func) if isinstance(node, cst.Call) else None
-    return resolved is not None and resolved.startswith(_PREFIX) and resolved[len(_PREFIX) :] in _LAUNCHES
+    return isinstance(node, cst.Call) and names.operator(node.func) in _LAUNCHES
 
 
 def _functions(
@@ -136,7 +134,7 @@ def _is_part_of_a_kernel(
     """A prim_func, a macro, or a function inside a prim_func."""
     if any(isinstance(outer, cst.FunctionDef) and is_prim_func(outer, names) for outer in around):
         return True
-    macro = any(_decorator(item, names) == _PREFIX + "macro" for item in node.decorators)
+    macro = any(_decorator(item, names) == LANGUAGE + "macro" for item in node.decorators)
     return macro or is_prim_func(node, names)
 
 

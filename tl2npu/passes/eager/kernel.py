@@ -11,10 +11,9 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.source.blocks import LineSlot, comment_line
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names
+from tl2npu.source.names import LANGUAGE, Names
 from tl2npu.source.tree import children, mentioned, names_in, nodes_of
 
-PREFIX = "tilelang.language."
 _TENSORS = frozenset({"Tensor", "StridedTensor", "Buffer", "ptr"})
 _LAUNCHES = frozenset({"Kernel", "ClusterKernel", "CUDASourceCodeKernel"})
 _HOST = frozenset(
@@ -110,8 +109,7 @@ class Plan:
 
     def operator(self, node: cst.CSTNode) -> str | None:
         """The name of a TileLang operator relative to ``tilelang.language``; None for anything else."""
-        resolved = self.names.resolve(node) if isinstance(node, (cst.Name, cst.Attribute)) else None
-        return resolved[len(PREFIX) :] if resolved is not None and resolved.startswith(PREFIX) else None
+        return (self.names.operator(node) or None) if isinstance(node, (cst.Name, cst.Attribute)) else None
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -212,7 +210,7 @@ class Plan:
         if len(targets) != 1 or not isinstance(targets[0], cst.Name) or not isinstance(small.value, cst.Call):
             raise self.blocked(line, "the result of `T.empty` is not assigned to one name")
         name, call = targets[0].value, small.value
-        spelled = self.names.spell(PREFIX + "Tensor", self.node)
+        spelled = self.names.spell(LANGUAGE + "Tensor", self.node)
         if spelled is None:
             raise self.blocked(line, "this file does not import `T.Tensor` under any name")
         if len(call.args) > 2 or (call.args and call.args[0].star):

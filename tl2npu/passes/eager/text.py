@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tl2npu.passes.eager.kernel import PREFIX, Line, Plan, is_return
+from tl2npu.passes.eager.kernel import Line, Plan, is_return
 from tl2npu.source.blocks import LineSlot, merge_lines
 from tl2npu.source.edits import Edits
+from tl2npu.source.names import LANGUAGE
 from tl2npu.source.tree import mentioned, nodes_of
 
 
@@ -72,7 +73,7 @@ def _body(plan: Plan) -> cst.IndentedBlock:
 def _prim_func(plan: Plan) -> cst.FunctionDef:
     taken = mentioned(plan.node) | {p.name.value for p in plan.params}
     name = next(n for n in ("main", "kernel", "prim_func", "main_kernel") if n not in taken or n == "main_kernel")
-    decorator = plan.names.spell(PREFIX + "prim_func", plan.node)
+    decorator = plan.names.spell(LANGUAGE + "prim_func", plan.node)
     if decorator is None:
         raise plan.blocked(plan.node, "this file does not import `T.prim_func` under any name")
     params = [*plan.inputs, *plan.results]

@@ -13,7 +13,6 @@ from tl2npu.kernel.model import Let, Store
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import calls_in, nodes_of
 
-_PREFIX = "tilelang.language."
 _MAXIMA = frozenset({"max", "min", "clamp"})
 _PARTIAL = frozenset("log log2 log10 log1p sqrt rsqrt pow acos asin acosh atanh fmod".split())
 """Functions that give NaN outside of their domain."""
@@ -24,11 +23,11 @@ _NEVER_NEGATIVE = frozenset({"abs", "fabs", "exp", "exp2", "max"})
 def tell(job: Job) -> None:
     """One note for each maximum whose operand is evidently NaN for some values, or that a test of NaN stands beside."""
     names = job.file.names
-    tested = any(_short(names.resolve(call.func)) in _TESTS for call in calls_in(job.located.node.body))
+    tested = any(names.operator(call.func) in _TESTS for call in calls_in(job.located.node.body))
     for stmt in job.kernel.walk():
         if isinstance(stmt, (Let, Store)) and isinstance(stmt.value.node, cst.BaseExpression):
             for call in calls_in(stmt.value.node):
-                if _short(names.resolve(call.func)) not in _MAXIMA:
+                if names.operator(call.func) not in _MAXIMA:
                     continue
                 source = next(filter(None, (_source(job, arg.value) for arg in call.args)), "")
                 if source or tested:
@@ -37,16 +36,12 @@ def tell(job: Job) -> None:
                     job.note("TL742", stmt.node, text)
 
 
-def _short(resolved: str | None) -> str:
-    return (resolved or "").removeprefix(_PREFIX) if (resolved or "").startswith(_PREFIX) else ""
-
-
 def _source(job: Job, node: cst.BaseExpression) -> str:
     """The function in an operand that gives NaN for some arguments; a quotient only if both sides can be 0."""
     for call in calls_in(node):
-        if _short(job.file.names.resolve(call.func)) in _PARTIAL and call.args:
+        if job.file.names.operator(call.func) in _PARTIAL and call.args:
             inner = call.args[0].value
-            whole = isinstance(inner, cst.Call) and _short(job.file.names.resolve(inner.func)) in _NEVER_NEGATIVE
+            whole = isinstance(inner, cst.Call) and job.file.names.operator(inner.func) in _NEVER_NEGATIVE
             square = isinstance(inner, cst.BinaryOperation) and code(inner.left) == code(inner.right)
             if not whole and not square:
                 return _shown(call)

@@ -30,7 +30,6 @@ from tl2npu.source.edits import Edits
 from tl2npu.source.tree import calls_in, names_in, nodes_of, replaced
 from tl2npu.source.tree import walk as nodes
 
-_LANGUAGE = "tilelang.language."
 _PYTHON = {
     "sqrt": "{} ** 0.5",
     "rsqrt": "{} ** -0.5",
@@ -81,7 +80,7 @@ def _first(job: Job, *, sized: bool = False) -> _Site | None:
 def _work_out(job: Job, site: _Site, names: Names) -> bool:
     """Give the value a name in the factory."""
     call = site.call
-    function = (job.file.names.resolve(call.func) or "").removeprefix(_LANGUAGE)
+    function = job.file.names.operator(call.func)
     written = _PYTHON.get(SYNONYMS.get(function, function))
     value = _converted(job, call.args[0].value) if len(call.args) == 1 else None
     if written is None or value is None or not _is_sized(job, value):
@@ -109,7 +108,7 @@ def _converted(job: Job, node: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _is_conversion(job: Job, call: cst.Call) -> bool:
-    name = (job.file.names.resolve(call.func) or "").removeprefix(_LANGUAGE)
+    name = job.file.names.operator(call.func)
     return name in ("cast", "float32", "float64", "float") and bool(call.args)
 
 
@@ -134,9 +133,8 @@ def _refuse_without_condition(job: Job, stmt: Let | Store, parents: tuple[Stmt, 
 
 def _is_function(job: Job, stmt: Let | Store, call: cst.Call) -> bool:
     """``T.abs`` of a float too: the compiler writes ``tir.fabs``, which nothing resolves."""
-    resolved = job.file.names.resolve(call.func) or ""
-    name = resolved.removeprefix(_LANGUAGE)
-    if not resolved.startswith(_LANGUAGE) or SYNONYMS.get(name, name) not in MATH:
+    name = job.file.names.operator(call.func)
+    if SYNONYMS.get(name, name) not in MATH:
         return False
     floats = FloatScalars(job.kernel, job.file.evaluator, is_float)
     return name not in OF_NUMBERS or (name == "abs" and floats.holds(call))

@@ -36,11 +36,10 @@ from tl2npu.passes.plain.macros.inline import inline_sites
 from tl2npu.passes.rounds import until_settled
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names, names_of
+from tl2npu.source.names import LANGUAGE, Names, names_of
 from tl2npu.source.tree import mentioned, names_in, nodes_of
 
-_PREFIX = "tilelang.language."
-_ALLOCATIONS = frozenset(_PREFIX + name for name in ("alloc_global", "alloc_buffer", "sblock_alloc_buffer"))
+_ALLOCATIONS = frozenset(LANGUAGE + name for name in ("alloc_global", "alloc_buffer", "sblock_alloc_buffer"))
 """Of a tensor in global memory, where they stand outside of the launches."""
 _SOURCE = "get_kernel_source"
 
@@ -206,7 +205,7 @@ def _between(names: Names, program: Program) -> tuple[dict[str, cst.BaseExpressi
         if isinstance(small, cst.Assign) and isinstance(small.value, cst.Call):
             target = small.targets[0].target
             if names.resolve(small.value.func) in _ALLOCATIONS and isinstance(target, cst.Name):
-                spelled = names.spell(_PREFIX + "Tensor", program.node)
+                spelled = names.spell(LANGUAGE + "Tensor", program.node)
                 if spelled is None or len(small.targets) != 1 or len(small.value.args) > len(("shape", "dtype")):
                     raise inseparable(line, "they share a tensor that has no name")
                 temporaries[target.value] = small.value.with_changes(func=cst.parse_expression(spelled))

@@ -15,8 +15,6 @@ from tl2npu.kernel.model import Copy, Op, Opaque, Scalar, Stmt
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import calls_in
 
-_LANGUAGE = "tilelang.language."
-
 
 def refuse_older(job: Job) -> None:
     """Raise :class:`Blocked` for a statement that meant something else once."""
@@ -36,7 +34,7 @@ def refuse_older(job: Job) -> None:
 def _refuse_function(job: Job, stmt: Stmt) -> None:
     """``T.exp(C, D)`` on tiles."""
     call = next(iter(calls_in(stmt.node)), None)
-    name = (job.file.names.resolve(call.func) or "").removeprefix(_LANGUAGE) if call is not None else ""
+    name = job.file.names.operator(call.func) if call is not None else ""
     if call is not None and name in OLDER_FUNCTIONS:
         tiles = [job.file.evaluator.operand(arg.value, stmt.env) for arg in call.args if arg.keyword is None]
         if len(tiles) == len(call.args) == 2 and None not in tiles:

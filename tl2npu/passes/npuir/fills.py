@@ -83,7 +83,7 @@ def _is_expression(job: Job, value: Scalar, on_device: set[str]) -> bool:
     for node in walk(value.node):
         if isinstance(node, cst.Name) and node.value in on_device:
             return True
-        if isinstance(node, cst.Call) and (job.file.names.resolve(node.func) or "").startswith("tilelang.language."):
+        if isinstance(node, cst.Call) and job.file.names.operator(node.func):
             return True
     return False
 

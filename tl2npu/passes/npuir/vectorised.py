@@ -21,7 +21,6 @@ from tl2npu.kernel.npuir_loops import in_steps_of_one
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import calls_in
 
-_LANGUAGE = "tilelang.language."
 _COMMENT = re.compile(r"#[^\n]*")
 VECTOR_ONLY = NPUIR_VECTOR - {"exp", "log"} | {"if_then_else"}
 """Functions that only vector operations have."""
@@ -30,11 +29,7 @@ _TESTS = frozenset({"isfinite", "isinf", "isnan"})
 
 def called(job: Job, node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
     """The calls of functions of TileLang in an expression, inner ones first."""
-    found = [
-        (call, resolved.removeprefix(_LANGUAGE))
-        for call in calls_in(node)
-        if (resolved := job.file.names.resolve(call.func) or "").startswith(_LANGUAGE)
-    ]
+    found = [(call, name) for call in calls_in(node) if (name := job.file.names.operator(call.func))]
     yield from reversed(found)
 
 

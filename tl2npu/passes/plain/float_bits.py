@@ -22,7 +22,6 @@ from tl2npu.source.literals import text_of
 from tl2npu.source.signs import COMPARISONS, COMPUTED, sign_of
 from tl2npu.source.tree import calls_in, names_in
 
-_LANGUAGE = "tilelang.language."
 _RANDOM = (1234567, 3456789, 5555555, 7654321, 8000001, 2097152, 4190000, 6291456)
 _MANTISSAS = (0, 1, 2, 3, (1 << 22) - 1, 1 << 22, (1 << 22) + 1, (1 << 23) - 2, (1 << 23) - 1, *_RANDOM)
 
@@ -68,7 +67,7 @@ def _powers(job: Job, values: Mapping[str, cst.BaseExpression]) -> Iterator[tupl
 
 def _converted(job: Job, call: cst.Call) -> tuple[str, str]:
     """The operator and the type of ``T.reinterpret(x, dtype)``, ``T.cast(x, dtype)``, ``T.Cast(dtype, x)``."""
-    name = (job.file.names.resolve(call.func) or "").removeprefix(_LANGUAGE)
+    name = job.file.names.operator(call.func)
     if name not in ("reinterpret", "cast", "Cast") or len(call.args) != 2:
         return "", ""
     dtype = call.args[0 if name == "Cast" else 1].value
@@ -139,7 +138,7 @@ class _Reader:
         if name == "reinterpret" and dtype in ("uint32", "int32"):
             self.floats.add(code(node.args[0].value))
             return _samples().view(dtype).astype(np.int64)
-        chosen = (self.job.file.names.resolve(node.func) or "").removeprefix(_LANGUAGE)
+        chosen = self.job.file.names.operator(node.func)
         if chosen in ("if_then_else", "Select") and len(node.args) == 3:
             return np.where(*(self.number(arg.value) for arg in node.args))
         raise _Unclear

@@ -31,7 +31,6 @@ from tl2npu.source.tree import walk as nodes
 # is asked where the scalar unit reads the elements, and the vector core takes all of them.
 
 _SIGNS = {"max": "-", "min": ""}
-_LANGUAGE = "tilelang.language."
 _CASTS = ("cast", "Cast")
 
 
@@ -81,7 +80,7 @@ class CollectedElements(ScatteredElements):
         if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
             name, pair = "+", [value.left, value.right]
         elif isinstance(value, cst.Call):
-            name = (self.evaluator.names.resolve(value.func) or "").removeprefix(_LANGUAGE)
+            name = self.evaluator.names.operator(value.func)
             pair = [arg.value for arg in value.args]
         else:
             return None
@@ -92,7 +91,7 @@ class CollectedElements(ScatteredElements):
     def _element_in(self, value: cst.BaseExpression, stmt: Store) -> Operand | None:
         """The element of global memory that a value is, but for casts."""
         while isinstance(value, cst.Call):
-            name = (self.evaluator.names.resolve(value.func) or "").removeprefix(_LANGUAGE)
+            name = self.evaluator.names.operator(value.func)
             inner = [arg.value for arg in value.args if isinstance(arg.value, (cst.Subscript, cst.Call))]
             if name not in _CASTS or len(inner) != 1:
                 return None

@@ -71,14 +71,14 @@ def _one(job: Job, edits: Edits, stmt: Store) -> None:
 def _is_cast(job: Job, node: cst.CSTNode) -> bool:
     if not isinstance(node, cst.Call) or not node.args:
         return False
-    name = (job.file.names.resolve(node.func) or "").removeprefix("tilelang.language.")
+    name = job.file.names.operator(node.func)
     astype = isinstance(node.func, cst.Attribute) and node.func.attr.value == "astype"
     return astype or name in ("cast", "Cast") or name.startswith(_INTEGERS)
 
 
 def _parts(job: Job, cast: cst.Call) -> tuple[cst.BaseExpression, str]:
     """What is cast, and the type that it gets."""
-    name = (job.file.names.resolve(cast.func) or "").removeprefix("tilelang.language.")
+    name = job.file.names.operator(cast.func)
     given = [arg.value for arg in cast.args]
     if isinstance(cast.func, cst.Attribute) and cast.func.attr.value == "astype":
         return cast.func.value, _type(job, given[0])

@@ -93,7 +93,7 @@ def _called(job: Job, stmt: Stmt) -> str:
         return stmt.op.name
     if not (isinstance(stmt, Opaque) and isinstance(stmt.node, cst.Expr) and isinstance(stmt.node.value, cst.Call)):
         return ""
-    return (job.file.names.resolve(stmt.node.value.func) or "").removeprefix("tilelang.language.")
+    return job.file.names.operator(stmt.node.value.func)
 
 
 def _is_hint(job: Job, stmt: Stmt, name: str) -> bool:

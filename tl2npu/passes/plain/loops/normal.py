@@ -36,7 +36,6 @@ from tl2npu.passes.writing.tiles import Tiles, dtype_text, shape_text
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, nodes_of
 
-_LANGUAGE = "tilelang.language."
 _CAPITALS = {"Serial": "serial", "Unroll": "unroll", "Vectorized": "vectorized"}
 _DROPPED = frozenset({"explicit", "unroll_factor"})
 _JUMPS: tuple[type[cst.CSTNode], ...] = (cst.While, cst.Break)
@@ -78,7 +77,7 @@ def _plain_calls(job: Job) -> None:
         if not isinstance(stmt, Loop) or stmt.call is None or stmt.via:
             continue
         func = stmt.call.func
-        name = (job.file.names.resolve(func) or "").removeprefix(_LANGUAGE)
+        name = job.file.names.operator(func)
         plain = _CAPITALS.get(name, name)
         if plain == "unroll" and any(job.late.is_late(item.extent) for item in stmt.ranges):
             plain = "serial"  # "Cannot unroll non-constant loop"
@@ -112,7 +111,7 @@ def _plain_assignments(job: Job) -> None:
         if node.value is None:
             continue
         written = node.annotation.annotation
-        name = (job.file.names.resolve(written) or "").removeprefix(_LANGUAGE)
+        name = job.file.names.operator(written)
         if STRINGS.get(name) == name and name != "bfloat16":
             continue
         value: cst.BaseExpression = node.value

@@ -13,7 +13,7 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.threads.lanes import LANGUAGE, Lanes, Own
+from tl2npu.passes.plain.threads.lanes import Lanes, Own
 from tl2npu.passes.plain.threads.statements import element_stored
 from tl2npu.passes.writing.statements import factor
 from tl2npu.source.edits import Edits
@@ -70,9 +70,8 @@ class _Finer:
         call = loop.iter
         if not isinstance(call, cst.Call) or not isinstance(loop.target, cst.Name) or loop.orelse is not None:
             return False
-        name = self.job.file.names.resolve(call.func) or code(call.func)
         given = [code(arg.value) for arg in call.args if arg.keyword is None]
-        known = name.removeprefix(LANGUAGE) in _LOOPS or name == "range"
+        known = self.job.file.names.operator(call.func) in _LOOPS or code(call.func) == "range"
         return known and given in ([self.size], ["0", self.size]) and len(given) == len(call.args)
 
     def _loop(self, loop: cst.For) -> set[str]:
@@ -160,8 +159,7 @@ class _Finer:
             raise _Unclear
 
     def _called(self, node: cst.CSTNode) -> str:
-        name = self.job.file.names.resolve(node.func) if isinstance(node, cst.Call) else None
-        return (name or "").removeprefix(LANGUAGE)
+        return self.job.file.names.operator(node.func) if isinstance(node, cst.Call) else ""
 
     def _extents(self) -> None:
         """More threads, where the launch and the index say how many there are."""

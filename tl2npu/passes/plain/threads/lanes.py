@@ -14,7 +14,6 @@ from tl2npu.passes.plain.unsupported.names import uses
 from tl2npu.source.literals import text_of
 from tl2npu.source.tree import argument, children, mentioned, names_in, nodes_of
 
-LANGUAGE = "tilelang.language."
 _DIMS = {"threadIdx.x": 0, "threadIdx.y": 1, "threadIdx.z": 2}
 _DEFAULT = "128"
 """Threads of a block whose launch does not say how many."""
@@ -161,7 +160,7 @@ def _own_storage(job: Job, launch: cst.With) -> Iterator[tuple[str, tuple[cst.As
         value, target = node.value, node.targets[0].target
         if not isinstance(value, cst.Call) or not isinstance(target, cst.Name):
             continue
-        name = (job.file.names.resolve(value.func) or "").removeprefix(LANGUAGE)
+        name = job.file.names.operator(value.func)
         if name not in _OWN:
             continue
         given = [arg.value for arg in value.args]

@@ -19,7 +19,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Memory
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.threads import plainer
-from tl2npu.passes.plain.threads.lanes import LANGUAGE, NONE, Axes, Lanes, Own, Unclear, lanes_of
+from tl2npu.passes.plain.threads.lanes import NONE, Axes, Lanes, Own, Unclear, lanes_of
 from tl2npu.passes.plain.threads.statements import (
     bound_by,
     branches,
@@ -34,6 +34,7 @@ from tl2npu.passes.writing.substitute import Unclear as NotReplaceable
 from tl2npu.passes.writing.substitute import substituted
 from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.edits import Edits
+from tl2npu.source.names import LANGUAGE
 from tl2npu.source.tree import mentioned, names_in, nodes_of, with_children
 
 CODE = "TL184"
@@ -176,8 +177,7 @@ class _Writer:
         call = statement.iter
         if self.lanes.of(call) or not isinstance(call, cst.Call):
             raise Unclear
-        resolved = self.job.file.names.resolve(call.func) or code(call.func)
-        if resolved.removeprefix(LANGUAGE) in _SERIAL or resolved == "range":
+        if self.job.file.names.operator(call.func) in _SERIAL or code(call.func) == "range":
             if not fixed and (text := self._at_once(statement, call)):
                 self._new(statement, text)
             else:
@@ -404,7 +404,7 @@ class _Writer:
         call = statement.value
         if not isinstance(call, cst.Call):
             return not self.lanes.of(statement)
-        name = (self.job.file.names.resolve(call.func) or "").removeprefix(LANGUAGE)
+        name = self.job.file.names.operator(call.func)
         if name in _BARRIERS:
             return True
         return name in ("clear", "fill") and all(
@@ -427,7 +427,7 @@ class _Writer:
             raise Unclear
 
     def _is_atomic(self, call: cst.Call) -> bool:
-        return (self.job.file.names.resolve(call.func) or "").removeprefix(LANGUAGE).startswith(_ATOMIC)
+        return self.job.file.names.operator(call.func).startswith(_ATOMIC)
 
     def _refuse_unless_simple(self, statement: cst.CSTNode, fixed: Mapping[str, cst.BaseExpression]) -> None:
         """Stores of elements, under conditions, of which no two threads write one with different values."""

@@ -18,14 +18,13 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Memory, Op
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.types.names import LANGUAGE
 from tl2npu.passes.plain.types.reach import arguments, bound_names, of_others, parts, top_statement
 from tl2npu.passes.plain.types.values import LIBRARY, TypeValues
 from tl2npu.passes.plain.unsupported.types import types_named, types_of
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.literals import text_of
-from tl2npu.source.names import Names
+from tl2npu.source.names import LANGUAGE, Names
 from tl2npu.source.tree import calls_in, names_in, walk
 
 _LIMITS = {LANGUAGE + "max_value": 1, LANGUAGE + "min_value": -1}

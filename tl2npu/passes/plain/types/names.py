@@ -11,10 +11,9 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.source.index import Index
-from tl2npu.source.names import Names
+from tl2npu.source.names import LANGUAGE, Names
 from tl2npu.source.tree import nodes_of
 
-LANGUAGE = "tilelang.language."
 _PLAIN = (
     *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
     *("bool", "float16", "float32", "float64", "bfloat16"),
@@ -92,7 +91,7 @@ class TypeNames:
                 return None
         elif type(node) is not cst.Attribute:
             return None
-        name = (self.names.resolve(node) or "").removeprefix(LANGUAGE)
+        name = self.names.operator(node)
         return name if name in STRINGS or name.startswith(ELSEWHERE_ONLY) else None
 
     def _imported(self, name: str) -> bool:

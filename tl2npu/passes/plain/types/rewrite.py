@@ -12,8 +12,9 @@ from tl2npu.dialects import ascend
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.host.imports import add_import
-from tl2npu.passes.plain.types.names import LANGUAGE, STRINGS, TF32, TypeNames
+from tl2npu.passes.plain.types.names import STRINGS, TF32, TypeNames
 from tl2npu.source.edits import Edits
+from tl2npu.source.names import LANGUAGE
 from tl2npu.source.tree import nodes_of
 
 _MAY_CHANGE: tuple[type[cst.BaseExpression], ...] = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
@@ -129,7 +130,7 @@ class _Rewriter:
         argument = node.args[0].value
         if any(self.new(found) is not None for found in nodes_of(argument, *_MAY_CHANGE)):
             return None  # first what stands inside
-        known = STRINGS.get((self.dtypes.names.resolve(func) or "").removeprefix(LANGUAGE), "")
+        known = STRINGS.get(self.dtypes.names.operator(func), "")
         if variable and isinstance(argument, cst.Integer) and "float" in known:
             return cst.Float(f"{argument.value}.0") if argument.value.isdecimal() else None
         return cst.parse_expression(f"{convert}({code(argument)}, {type_text})")

@@ -16,7 +16,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code, one_line
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.types.names import LANGUAGE, STRINGS, TF32, TypeNames
+from tl2npu.passes.plain.types.names import STRINGS, TF32, TypeNames
 from tl2npu.passes.plain.types.reach import nodes
 from tl2npu.passes.plain.types.rewrite import rewrite
 from tl2npu.passes.plain.unsupported.types import factory_calls, given, hidden_types
@@ -61,7 +61,7 @@ def _refuse_pointers(job: Job) -> None:
     """Raw pointers and strided tensors have no counterpart: a copy takes its tensor to be contiguous."""
     for node in nodes(job):
         if type(node) is cst.Attribute or type(node) is cst.Name:
-            name = (job.file.names.resolve(node) or "").removeprefix(LANGUAGE)
+            name = job.file.names.operator(node)
             if name in ("StridedTensor", "ptr", "make_tensor", "Tensor.from_ptr", "StridedTensor.from_ptr"):
                 raise Blocked("TL193", node, f"`{code(node)}`: NPU copies need contiguous tensors")
 

@@ -15,7 +15,6 @@ from tl2npu.kernel.environment import Helper
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import children, names_in
 
-_LANGUAGE = "tilelang.language."
 _PACKAGES = ("tilelang.intrinsics.", "tilelang.cuda.", "tilelang.tileop.", "tvm.tir.", "tvm.script.")
 """Other places that export the same building blocks."""
 _LAUNCH_KEYWORDS = {
@@ -54,9 +53,9 @@ def _uses(job: Job) -> list[Use]:
 
 def operator_name(job: Job, node: cst.BaseExpression) -> str:
     """The name of an operator relative to ``tilelang.language``, also of one exported elsewhere; empty for others."""
+    if found := job.file.names.operator(node):
+        return found
     resolved = job.file.names.resolve(node) or ""
-    if resolved.startswith(_LANGUAGE):
-        return resolved.removeprefix(_LANGUAGE)
     return resolved.rsplit(".", 1)[-1] if resolved.startswith(_PACKAGES) else ""
 
 
