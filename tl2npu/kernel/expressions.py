@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 import libcst as cst
@@ -67,11 +68,20 @@ def unparenthesised(node: cst.BaseExpression) -> str:
     return code(without_parentheses(node))
 
 
-def conjuncts_of(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The conditions that ``and`` joins, as they are written; of anything else that itself."""
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.And):
-        return [*conjuncts_of(test.left), *conjuncts_of(test.right)]
+def conjuncts_of(test: cst.BaseExpression, by: type[cst.BaseBooleanOp] = cst.And) -> list[cst.BaseExpression]:
+    """The conditions that ``and`` joins (or ``by``), as they are written; of anything else that itself."""
+    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, by):
+        return [*conjuncts_of(test.left, by), *conjuncts_of(test.right, by)]
     return [test]
+
+
+def terms_of(node: cst.BaseExpression, sign: int = 1) -> Iterator[tuple[cst.BaseExpression, int]]:
+    """The terms of a sum, with their signs."""
+    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
+        yield from terms_of(node.left, sign)
+        yield from terms_of(node.right, sign if isinstance(node.operator, cst.Add) else -sign)
+    else:
+        yield node, sign
 
 
 def where_installed(value: cst.BaseExpression) -> cst.BaseExpression:

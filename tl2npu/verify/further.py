@@ -185,17 +185,13 @@ def judged(recording: Recording, old: np.ndarray, new: np.ndarray) -> np.ndarray
         return new
     if recording.draw not in NO_NUMBERS:
         return np.where(_finite(old), new, old)
-    return np.where(_is_nan(old), old, new) if recording.products else new
+    return np.where(np.asarray(old != old, bool), old, new) if recording.products else new
 
 
 def _finite(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind in "iub":
         return np.ones(array.shape, bool)
     return np.isfinite(array.astype(np.float64))
-
-
-def _is_nan(array: np.ndarray) -> np.ndarray:
-    return np.asarray(array != array, bool)
 
 
 def _is_large(compiled: Any) -> bool:

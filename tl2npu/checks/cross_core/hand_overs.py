@@ -152,7 +152,7 @@ def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = fro
     for touch in touches:
         if touch is reader:
             break
-        stale = touch.placed.order > item.placed.order or _common_loop(touch, item)
+        stale = touch.placed.order > item.placed.order or any(loop in item.placed.loops for loop in touch.placed.loops)
         if not stale:
             continue
         if touch.hidden or touch.accumulates:
@@ -184,10 +184,6 @@ def _check_reader(subject: Subject, item: OnChip, without: frozenset[_Arm] = fro
     )
     if arm is not None and (arm[0], not arm[1]) not in without:
         yield from _check_reader(subject, item, without | {arm})
-
-
-def _common_loop(touch: Touch, item: OnChip) -> bool:
-    return any(loop in item.placed.loops for loop in touch.placed.loops)
 
 
 def _check_place(subject: Subject, item: OnChip, reader: Touch) -> Iterator[Finding]:

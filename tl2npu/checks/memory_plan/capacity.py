@@ -32,7 +32,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import Caller, Values
 from tl2npu.kernel.factories.concrete import Unknown, evaluate
 from tl2npu.kernel.factories.configs import PLANNING
-from tl2npu.kernel.model import Branch, Buffer, Loop, Memory, Op, Operand, Range, Scalar
+from tl2npu.kernel.model import Branch, Loop, Memory, Op, Operand, Range, Scalar
 from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.variables import variables
@@ -337,7 +337,7 @@ class Needs:
             limit = self.capacity.of(memory)
             if not isinstance(operand, Operand) or depth is None or limit is None or len(operand.buffer.shape) < 2:
                 continue
-            size = _item_size(operand.buffer, words)
+            size = ITEM_SIZE.get(words.get(operand.buffer.dtype, operand.buffer.dtype))
             count = operand.buffer.shape[-2] * operand.buffer.shape[-1]
             total, deep = count.evaluate(known), depth.evaluate(known)
             if size is None or total is None or not deep:
@@ -369,10 +369,6 @@ def _form(loop: Loop, known: Values, halved: frozenset[Range]) -> tuple[int | No
     most = 2 if all(item.step is None and item not in halved for item in loop.ranges) else 3
     most = max(most, 2 * (stages or 0) + 2) if loop.kind == "pipelined" else most
     return stages, *(min(count, most) if count is not None else None for count in turns)
-
-
-def _item_size(buffer: Buffer, words: Mapping[str, str]) -> int | None:
-    return ITEM_SIZE.get(words.get(buffer.dtype, buffer.dtype))
 
 
 def _names_of(branch: Branch) -> Sequence[cst.Name]:

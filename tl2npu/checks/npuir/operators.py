@@ -72,14 +72,10 @@ def fills(subject: Subject) -> Iterator[Finding]:
         value = stmt.args.get(_VALUES.get(SHORT.get(stmt.op.name, ""), ""))
         if isinstance(value, Operand) or not isinstance(value, Scalar) or value.loads:
             continue
-        called = any(_is_language(subject, call) for call in calls_in(value.node))
+        called = any(subject.file.names.operator(call.func) for call in calls_in(value.node))
         if not called and subject.late.is_outside(value.node, stmt.env):
             text = f"`{code(value.node)}` is a Python number, which T.{stmt.op.name} rejects"
             yield Finding("TL462", stmt.node, text)
-
-
-def _is_language(subject: Subject, call: cst.Call) -> bool:
-    return bool(subject.file.names.operator(call.func))
 
 
 _PAIRS = {

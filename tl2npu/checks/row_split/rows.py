@@ -17,7 +17,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.environment import Closure, Env
-from tl2npu.kernel.expressions import Evaluator, code
+from tl2npu.kernel.expressions import Evaluator, code, terms_of
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
     Branch,
@@ -332,7 +332,7 @@ class ValueUses:
         if isinstance(node, cst.BinaryOperation):
             if self.split.counts_rows(self.evaluator.sym(node, env), item):
                 return None
-            syms = [(term, sign, self.evaluator.sym(term, env)) for term, sign in _terms(node)]
+            syms = [(term, sign, self.evaluator.sym(term, env)) for term, sign in terms_of(node)]
             whole = [sym if sign > 0 else -sym for _, sign, sym in syms if is_arithmetic(sym)]
             if self.split.counts_rows(sum(whole, const(0)), item):  # the rest of the sum is no arithmetic of indices
                 return self._first((term for term, _, sym in syms if not is_arithmetic(sym)), env, item)
@@ -357,15 +357,6 @@ class ValueUses:
     def in_dim(self, dim: Dim, env: Env, item: Range) -> bool:
         """True if an index of a region uses the variable for its value, outside of elements of split buffers."""
         return self._in_node(dim.node, env, item) is not None
-
-
-def _terms(node: cst.BaseExpression, sign: int = 1) -> Iterator[tuple[cst.BaseExpression, int]]:
-    """The terms of a sum, with their signs."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
-        yield from _terms(node.left, sign)
-        yield from _terms(node.right, sign if isinstance(node.operator, cst.Add) else -sign)
-    else:
-        yield node, sign
 
 
 def _expressions_in(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

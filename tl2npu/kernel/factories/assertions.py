@@ -12,6 +12,7 @@ from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import conjuncts_of, without_parentheses
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.source.literals import text_of
 from tl2npu.source.tree import nodes_of
 
@@ -68,7 +69,7 @@ def _tests(file: FileKernels, located: Located) -> Iterator[cst.BaseExpression]:
             if isinstance(node, cst.Assert):
                 yield from conjuncts_of(node.test)
             elif isinstance(node, cst.If) and node.orelse is None and _raises(node):
-                yield from (test for part in _disjuncts(node.test) if (test := _negated(part)) is not None)
+                yield from (test for part in conjuncts_of(node.test, cst.Or) if (test := _negated(part)) is not None)
 
 
 def _at_most(test: cst.BaseExpression) -> Iterator[tuple[str, int]]:
@@ -91,16 +92,10 @@ def _raises(node: cst.If) -> bool:
     return isinstance(last, cst.SimpleStatementLine) and isinstance(last.body[-1], cst.Raise)
 
 
-def _disjuncts(test: cst.BaseExpression) -> list[cst.BaseExpression]:
-    if isinstance(test, cst.BooleanOperation) and isinstance(test.operator, cst.Or):
-        return [*_disjuncts(test.left), *_disjuncts(test.right)]
-    return [test]
-
-
 def _negated(test: cst.BaseExpression) -> cst.BaseExpression | None:
     """``N % 16 == 0`` of ``N % 16 != 0``, ``N % 16 > 0`` and ``N % 16``; ``N <= 64`` of ``N > 64``."""
     only = test.comparisons[0] if isinstance(test, cst.Comparison) and len(test.comparisons) == 1 else None
-    opposite = _OPPOSITE.get(type(only.operator)) if only is not None and not _is_zero(only.comparator) else None
+    opposite = _OPPOSITE.get(type(only.operator)) if only is not None and not is_zero(only.comparator) else None
     if isinstance(test, cst.Comparison) and only is not None and opposite is not None:
         return cst.Comparison(test.left, [cst.ComparisonTarget(opposite(), only.comparator)])
     if isinstance(test, cst.BinaryOperation):
@@ -109,7 +104,7 @@ def _negated(test: cst.BaseExpression) -> cst.BaseExpression | None:
         isinstance(test, cst.Comparison)
         and len(test.comparisons) == 1
         and isinstance(test.comparisons[0].operator, (cst.NotEqual, cst.GreaterThan))
-        and _is_zero(test.comparisons[0].comparator)
+        and is_zero(test.comparisons[0].comparator)
     ):
         left = test.left
     else:
@@ -133,13 +128,9 @@ def _rest(test: cst.BaseExpression) -> cst.BinaryOperation | None:
         rest: cst.BaseExpression = test.expression
     elif isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         only = test.comparisons[0]
-        if not isinstance(only.operator, cst.Equal) or not _is_zero(only.comparator):
+        if not isinstance(only.operator, cst.Equal) or not is_zero(only.comparator):
             return None
         rest = test.left
     else:
         return None
     return rest if isinstance(rest, cst.BinaryOperation) and isinstance(rest.operator, cst.Modulo) else None
-
-
-def _is_zero(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Integer) and node.evaluated_value == 0

@@ -263,12 +263,9 @@ class Rewriter:
     def _proved(self, node: cst.BaseExpression, env: Env, want: Sym) -> bool:
         """True if the *text* of the proposal has the wanted value (parsed again, so parentheses count)."""
         parsed = node if node in self.index else _parsed(code(node).strip())
-        if parsed is None or self._mentions_dropped(parsed):
+        if parsed is None or any(name.value in self.zero for name in nodes_of(parsed, cst.Name)):
             return False
         return self.rows.parity.equal(self.evaluator.sym(parsed, env), want)
-
-    def _mentions_dropped(self, node: cst.BaseExpression) -> bool:
-        return any(name.value in self.zero for name in nodes_of(node, cst.Name))
 
     def _candidates(self, site: Site) -> Iterator[cst.BaseExpression]:
         yield site.node

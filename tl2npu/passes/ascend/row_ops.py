@@ -208,7 +208,7 @@ def _users(kernel: Kernel, stmt: Op) -> list[Op] | None:
 
 def _read_before(kernel: Kernel, stmt: Op, tile: Buffer) -> bool:
     """In a loop, a read above the broadcast sees the value of the iteration before."""
-    around = _around(kernel, stmt)
+    around = [p for s, parents in walk_with_parents(kernel.body) if s is stmt for p in parents if isinstance(p, Loop)]
     if not around:
         return False
     for other in walk(around[0].body):
@@ -274,10 +274,6 @@ def _replace_broadcast(job: Job, stmt: Op, users: Sequence[Op]) -> None:
     edits.remove(stmt.node)
     job.change("TL233", stmt.node, f"removed `{tile.name}`: threads=2 cannot split its broadcast")
     job.apply(edits)
-
-
-def _around(kernel: Kernel, stmt: Stmt) -> list[Loop]:
-    return [p for s, parents in walk_with_parents(kernel.body) if s is stmt for p in parents if isinstance(p, Loop)]
 
 
 def drop_unused_buffers(job: Job, before: set[str]) -> None:

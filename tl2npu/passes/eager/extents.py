@@ -130,7 +130,7 @@ class Hosts:
 
     def extent(self, tensor: cst.BaseExpression, axis: int, at: cst.CSTNode) -> cst.BaseExpression | None:
         """The name or number that an axis certainly is: ``M`` where ``a = torch.randn(M, K)``."""
-        scope = self._scope(at)
+        scope = self.index.enclosing(at, cst.FunctionDef) or self.index.module
         dims = self._dims(tensor, scope, at)
         if dims is None or not axis < len(dims):
             return None
@@ -140,9 +140,6 @@ class Hosts:
         if isinstance(size, cst.Name) and self._is_fixed(size.value, scope):
             return cst.Name(size.value)
         return None
-
-    def _scope(self, at: cst.CSTNode) -> cst.FunctionDef | cst.Module:
-        return self.index.enclosing(at, cst.FunctionDef) or self.index.module
 
     def _dims(
         self, tensor: cst.BaseExpression, scope: cst.FunctionDef | cst.Module, at: cst.CSTNode

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Let, Loop, Memory, Operand, Scalar, Stmt, Store, walk_with_parents
+from tl2npu.kernel.model import Let, Loop, Memory, Operand, Scalar, Store, walk_with_parents
 from tl2npu.passes.gpu.element_copies.strided import lanes_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.rounds import until_settled
@@ -70,10 +70,6 @@ def _loads_of_ub(job: Job, value: Scalar, seen: frozenset[str]) -> Iterator[Oper
     yield from (load for load in value.loads if load.buffer.memory in (Memory.UB, Memory.L1))
     used = frozenset(name.value for name in names_in(value.node)) - seen
     for stmt in job.kernel.walk() if used else ():
-        if _names(stmt) in used:
+        if isinstance(stmt, Let) and stmt.name in used:
             assert isinstance(stmt, Let)
             yield from _loads_of_ub(job, stmt.value, seen | used)
-
-
-def _names(stmt: Stmt) -> str:
-    return stmt.name if isinstance(stmt, Let) else ""

@@ -102,13 +102,9 @@ def _literal(job: Job, node: cst.BaseExpression, meant: frozenset[str]) -> tuple
 def _dict_or_nothing(node: cst.BaseExpression) -> cst.Dict | None:
     """The dict in ``{...}``, ``{...} if c else {}`` and ``{...} if c else None``; None for anything else."""
     if isinstance(node, cst.IfExp):
-        arms = [arm for arm in (node.body, node.orelse) if not _is_nothing(arm)]
+        arms = [arm for arm in (node.body, node.orelse) if code(arm) not in ("None", "{}", "dict()")]
         return _dict_or_nothing(arms[0]) if len(arms) == 1 else None
     return node if isinstance(node, cst.Dict) else None
-
-
-def _is_nothing(node: cst.BaseExpression) -> bool:
-    return code(node) in ("None", "{}", "dict()")
 
 
 def _assigns(statement: cst.Assign | cst.AnnAssign, name: str) -> bool:

@@ -40,7 +40,7 @@ def end_with_tensors(job: Job, cuts: Iterable[Cut]) -> None:
         outer, inner = (stmt.src, stmt.dst) if loads else (stmt.dst, stmt.src)
         lines: list[str] = []
         counts: dict[int, str] = {}
-        for axis, lent in _lengths(outer, inner):
+        for axis, lent, _ in _pairs(outer, inner):
             if axis in cut.axes:
                 counts[axis] = _count(job, names, known, lines, stmt, outer, axis, lent, axis in cut.outside)
         inside = _inside(outer, inner, counts)
@@ -51,11 +51,6 @@ def end_with_tensors(job: Job, cuts: Iterable[Cut]) -> None:
         plan.replace(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
         job.change("TL438", stmt.node, f"ended the copy at the end of `{outer.buffer.name}`")
     plan.apply()
-
-
-def _lengths(outer: Operand, inner: Operand) -> list[tuple[int, str]]:
-    """The axes of the tensor that are taken, and how much of each, as text."""
-    return [(axis, text) for axis, text, _ in _pairs(outer, inner)]
 
 
 def _pairs(outer: Operand, inner: Operand) -> list[tuple[int, str, int]]:

@@ -11,6 +11,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Memory, Op, Operand, Scalar, Stmt
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import flat
 from tl2npu.passes.writing.numbers import literal
@@ -57,7 +58,7 @@ def _fill(job: Job, plan: Plan, names: Names, stmt: Op, target: Operand, on_devi
     value = stmt.args.get("value")
     if not isinstance(value, Scalar) or _is_expression(job, value, on_device):
         return
-    if value.sym.is_zero or _is_zero(value.node):
+    if value.sym.is_zero or is_zero(value.node):
         call = expression(job, f"T.clear({code(target.node)})", stmt.node)
         plan.replace(stmt.node, [cst.SimpleStatementLine([cst.Expr(call)])])
         job.change("TL406", stmt.node, f"wrote `T.clear` for `{target.buffer.name}`: `T.fill` does not accept numbers")
@@ -70,10 +71,6 @@ def _fill(job: Job, plan: Plan, names: Names, stmt: Op, target: Operand, on_devi
         stmt.node,
         f"bound the fill value of `{target.buffer.name}` to a name: `T.fill` does not accept numbers",
     )
-
-
-def _is_zero(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Float) and float(node.value) == 0.0
 
 
 def _is_expression(job: Job, value: Scalar, on_device: set[str]) -> bool:

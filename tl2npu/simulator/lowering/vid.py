@@ -254,13 +254,9 @@ class _VidReduction(Copier):
         target = args.get("out")
         if isinstance(target, Region) and target.buffer.number in self.halves and _all(target):
             args["out"] = whole(target.buffer)
-            if _along_rows(stmt):
+            if stmt.args.get("dim", -1) in (-1, 1):
                 args["out"] = self._counted(target)
         return self.copy(replace(stmt, args=args))
-
-
-def _along_rows(stmt: Op) -> bool:
-    return stmt.args.get("dim", -1) in (-1, 1)
 
 
 def _all(region: Region) -> bool:

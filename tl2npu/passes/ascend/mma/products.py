@@ -226,7 +226,7 @@ def _separate(job: Job) -> None:
         if buffer.memory is not Memory.L0C or buffer.index >= 0:
             continue
         webs = _webs(flow, buffer)
-        targets = [_targets(web) for web in webs]
+        targets = [{s.dst.buffer for s in web if isinstance(s, Copy)} for web in webs]
         if len(webs) < 2 or any(len(found) != 1 for found in targets) or len(set.union(*targets)) < 2:
             continue
         _rename(job, edits, flow, buffer, webs[1:], taken)
@@ -263,10 +263,6 @@ def _sources(flow: Flow, stmt: Stmt, buffer: Buffer) -> Sequence[Stmt]:
         if found or around:
             return [*found, *around]
     return [s for loop in flow.loops(stmt) for s, _ in writes_of([loop], buffer)]
-
-
-def _targets(web: Sequence[Stmt]) -> set[Buffer]:
-    return {s.dst.buffer for s in web if isinstance(s, Copy)}
 
 
 def _rename(

@@ -14,11 +14,12 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import reads
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Memory, Op, Operand, Range, Stmt, Store
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.regions import Axis, Region, axis_of, extent_text
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies.guards import all_of, ends_with, guard, written
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
-from tl2npu.passes.gpu.element_copies.values import Choice, choice, is_zero, load_of
+from tl2npu.passes.gpu.element_copies.values import Choice, choice, load_of
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.source.tree import nodes_of
 

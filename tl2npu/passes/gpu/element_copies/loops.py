@@ -11,12 +11,13 @@ from tl2npu.kernel.access import reads, touches, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Memory, Op, Opaque, Stmt, Store, walk
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.regions import Region
 from tl2npu.passes.gpu.element_copies.gathers import is_operand, row_loop
 from tl2npu.passes.gpu.element_copies.inside import Tests
 from tl2npu.passes.gpu.element_copies.stores import LoopStores
 from tl2npu.passes.gpu.element_copies.strided import Place, column_of, load_column
-from tl2npu.passes.gpu.element_copies.values import Choice, choice, is_zero, load_of
+from tl2npu.passes.gpu.element_copies.values import Choice, choice, load_of
 from tl2npu.passes.gpu.element_copies.writing import Item
 from tl2npu.passes.writing.numbers import literal
 from tl2npu.source.tree import walk as nodes

@@ -13,13 +13,13 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Op, Operand, Range, Stmt, Store, walk
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.ranges.reach import Reach, choice_of, is_choice, is_chosen
 from tl2npu.kernel.regions import Lets, Region, axis_of, extent_text, region
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies.guards import Guard, guard
 from tl2npu.passes.gpu.element_copies.inside import Tests, inside_text, tests_of
 from tl2npu.passes.gpu.element_copies.strided import Place, column_of, load_column
-from tl2npu.passes.gpu.element_copies.values import is_zero
 from tl2npu.passes.gpu.element_copies.writing import Item, LoopWriter
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import element_type

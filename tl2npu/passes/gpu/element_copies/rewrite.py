@@ -150,7 +150,7 @@ def _span(work: LoopOperands, operand: Operand, stmt: Stmt) -> _Span | None:
     if column is None:
         return None
     rest = index - column.var * step
-    offset = _constant(rest) % step
+    offset = next((factor for monomial, factor in rest.terms if not monomial), 0) % step
     base = size_text(rest - offset)
     if base is None or any(rest.depends_on(item.name) for item in work.ranges):
         return None
@@ -178,10 +178,6 @@ def _stepped(index: Sym, ranges: Sequence[Range]) -> tuple[Range | None, int]:
             if 1 < factor <= _MOST and Sym.of({monomial: 1}) == item.var:
                 return item, factor
     return None, 0
-
-
-def _constant(value: Sym) -> int:
-    return next((factor for monomial, factor in value.terms if not monomial), 0)
 
 
 def _is_moved(loop: Loop, span: _Span) -> bool:

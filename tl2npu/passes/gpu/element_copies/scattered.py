@@ -13,12 +13,12 @@ from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.ranges.reach import choice_of
 from tl2npu.kernel.regions import Axis, Region, extent_text
 from tl2npu.passes.gpu.element_copies.gathers import Rows, rows_of, tests_of_rows
 from tl2npu.passes.gpu.element_copies.guards import all_of
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
-from tl2npu.passes.gpu.element_copies.values import is_zero
 from tl2npu.passes.gpu.element_copies.writing import Item
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type
@@ -138,7 +138,7 @@ class ScatteredElements(LoopOperands):
     def _scattered_choice(self, node: cst.CSTNode, item: Item) -> str | None:
         """The same for ``T.if_then_else(condition, tensor[...], 0)``; None for anything else."""
         parts = choice_of(node, self.evaluator)
-        if parts is None or not is_zero(_plain(parts[2])) or not isinstance(parts[1], cst.Subscript):
+        if parts is None or not is_zero(parts[2]) or not isinstance(parts[1], cst.Subscript):
             return None
         env = item.stmt.env
         operand = self.evaluator.operand(parts[1], env)
@@ -149,13 +149,3 @@ class ScatteredElements(LoopOperands):
         while isinstance(condition, cst.Name) and condition.value in known:
             condition = known[condition.value]
         return self._scattered(operand, item, [condition])
-
-
-def _plain(node: cst.BaseExpression) -> cst.BaseExpression:
-    """A number without casts."""
-    while isinstance(node, cst.Call) and code(node.func).rpartition(".")[2] in ("cast", "Cast"):
-        numbers = [arg.value for arg in node.args if isinstance(arg.value, (cst.Integer, cst.Float, cst.Call))]
-        if len(numbers) != 1:
-            break
-        node = numbers[0]
-    return node

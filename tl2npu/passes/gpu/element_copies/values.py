@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import Evaluator, code
+from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.model import Operand, Store
 from tl2npu.kernel.ranges.reach import choice_of
 
@@ -28,11 +28,6 @@ def choice(stmt: Store, evaluator: Evaluator) -> Choice:
     node = without_casts(stmt.value.node, stmt, evaluator)
     parts = choice_of(node, evaluator)
     return Choice(node) if parts is None else Choice(parts[1], parts[0], parts[2])
-
-
-def is_zero(node: cst.BaseExpression) -> bool:
-    """True for a plain 0."""
-    return code(node).strip("()") in ("0", "0.0", "0.")
 
 
 def load_of(node: cst.BaseExpression, stmt: Store, evaluator: Evaluator) -> Operand | None:

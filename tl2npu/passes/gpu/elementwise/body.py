@@ -77,7 +77,7 @@ class _Body:
             elif isinstance(stmt, Opaque) and self.pair(stmt):
                 continue
             else:
-                what = "a loop" if isinstance(stmt, Loop) else f"`{_first_line(stmt.node)}`"
+                what = "a loop" if isinstance(stmt, Loop) else f"`{code(stmt.node).strip().splitlines()[0]}`"
                 raise Blocked("TL153", stmt.node, f"{what} in T.Parallel cannot be vectorised")
 
     def pair(self, stmt: Opaque) -> bool:
@@ -229,7 +229,3 @@ def _is_worth_a_tile(value: Expr) -> bool:
     return any(part.kind in ("call", "cast", "select", "binary") and part.axes for part in value.walk()) and any(
         True for _ in value.loads
     )
-
-
-def _first_line(node: cst.CSTNode) -> str:
-    return code(node).strip().splitlines()[0]

@@ -29,6 +29,7 @@ from tl2npu.passes.writing.statements import parse
 #
 # The cube core stores L0C to global memory itself and converts to the type of the tensor on the way.
 
+
 def collapse(job: Job) -> bool:
     """``T.copy(acc, staged); T.copy(staged, C[...])`` becomes ``T.copy(acc, C[...])``; True if there was one."""
     plan = Plan(job)
@@ -44,7 +45,7 @@ def collapse(job: Job) -> bool:
         for copy in use.copied_in:
             plan.remove(copy.node, absorbed=True)
         for store in use.stores:
-            plan.replace(store.node, parse(job, f"T.copy({source.name}, {_destination(store)})", store.node))
+            plan.replace(store.node, parse(job, f"T.copy({source.name}, {code(store.dst.node)})", store.node))
             job.change("TL137", store.node, f"stored `{source.name}` directly, without `{staged.name}`")
         if staged.statement is not None and _mentions(kernel, staged) == 0:
             plan.remove(staged.statement)
@@ -91,10 +92,6 @@ def _stored(body: Sequence[Stmt], copies: Sequence[Copy], source: Buffer) -> Ite
             inside = list(walk([stmt]))
             fresh = not any(a.writes and a.operand.buffer is source for s in inside for a in accesses(s))
             yield from inside if fresh else ()
-
-
-def _destination(store: Copy) -> str:
-    return code(store.dst.node)
 
 
 def _mentions(kernel: Kernel, buffer: Buffer) -> int:

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.access import accesses, reads, touches
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import code, terms_of
 from tl2npu.kernel.memory.roles import is_zero_fill
 from tl2npu.kernel.model import Branch, Buffer, Kernel, Let, Loop, Op, Operand, Scalar, Stmt, Store, blocks, walk
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.runtime import Late
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
@@ -129,7 +130,7 @@ def _is_mask(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
     late = job.late
     if not isinstance(stmt, Branch):
         selects = masks_of(late, stmt, buffer)
-        return bool(selects) and all(_is_zero(item.other) for item in selects)
+        return bool(selects) and all(is_zero(item.other) for item in selects)
     if not stmt.orelse or not late.python_decides(stmt):
         return False
     if isinstance(stmt.orelse[0], Branch):
@@ -223,10 +224,6 @@ def _called(node: cst.BaseExpression) -> str:
     return func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
 
 
-def _is_zero(node: cst.BaseExpression) -> bool:
-    return isinstance(node, (cst.Integer, cst.Float)) and float(node.value) == 0.0
-
-
 def _is_minus_infinity(node: cst.BaseExpression) -> bool:
     return (
         isinstance(node, cst.UnaryOperation)
@@ -257,11 +254,11 @@ def _is_compared(
 
 
 def _terms(node: cst.BaseExpression, names: Mapping[str, cst.BaseExpression]) -> list[cst.BaseExpression]:
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.Add, cst.Subtract)):
-        return [*_terms(node.left, names), *_terms(node.right, names)]
-    if isinstance(node, cst.Name) and node.value in names:
-        return _terms(names[node.value], {name: value for name, value in names.items() if name != node.value})
-    return [node]
+    found: list[cst.BaseExpression] = []
+    for term, _ in terms_of(node):
+        value = names.get(term.value) if isinstance(term, cst.Name) else None
+        found += [term] if value is None else _terms(value, {n: v for n, v in names.items() if v is not value})
+    return found
 
 
 def _on_product(late: Late, stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:

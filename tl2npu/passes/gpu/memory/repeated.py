@@ -20,7 +20,7 @@ from tl2npu.kernel.environment import Static
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Op, Scalar, Stmt, Store, children, walk
-from tl2npu.kernel.numbers import value_of
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import parse
@@ -123,7 +123,8 @@ class _Values:
         if isinstance(stmt, Copy) and stmt.src.is_whole and stmt.dst.is_whole and _is_alike(stmt.src.buffer, tile):
             return held[stmt.src.buffer]
         if isinstance(stmt, Op) and stmt.op.kind is Kind.FILL:
-            zeros = _is_zero(stmt.args.get("value")) and overwritten
+            value = stmt.args.get("value")
+            zeros = isinstance(value, Scalar) and is_zero(value.node) and overwritten
             return self._numbers.setdefault(_zeros(tile), next(self._counter)) if zeros else next(self._counter)
         if _sketch(stmt, tile) not in self._sketches:
             return next(self._counter)
@@ -243,10 +244,6 @@ def _zeros(tile: Buffer) -> tuple[object, ...]:
 def _is_alike(one: Buffer, other: Buffer) -> bool:
     same = (one.shape, one.dtype, one.outside) == (other.shape, other.dtype, other.outside)
     return same and one.memory is other.memory is Memory.UB
-
-
-def _is_zero(arg: object) -> bool:
-    return isinstance(arg, Scalar) and value_of(arg.node) == 0
 
 
 def _is_work(stmt: Stmt) -> bool:

@@ -7,7 +7,7 @@ import libcst as cst
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.element_types import is_known, plain
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Copy, Memory, Operand, Scalar
+from tl2npu.kernel.model import Copy, Memory, Operand
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.npuir.from_ascend.writer import Writer
 
@@ -15,7 +15,7 @@ from tl2npu.passes.npuir.from_ascend.writer import Writer
 def lines(writer: Writer, stmt: Copy) -> list[str] | None:
     """The new statements; None for a copy that stays as it is."""
     for name, option in stmt.options.items():
-        if not _is_off(option):
+        if not (isinstance(option.node, cst.Name) and option.node.value in ("False", "None")):
             raise Blocked("TL428", stmt.node, f"`T.copy` of AscendNPU IR does not support `{name}`")
     src, dst = stmt.src, stmt.dst
     outside = Memory.GM in (src.buffer.memory, dst.buffer.memory)
@@ -40,10 +40,6 @@ def lines(writer: Writer, stmt: Copy) -> list[str] | None:
 
 def _without_options(writer: Writer, stmt: Copy) -> list[str] | None:
     return [f"T.copy({writer.tile(stmt.src)}, {writer.tile(stmt.dst)})"] if stmt.options else None
-
-
-def _is_off(option: Scalar) -> bool:
-    return isinstance(option.node, cst.Name) and option.node.value in ("False", "None")
 
 
 def _start(operand: Operand) -> bool:

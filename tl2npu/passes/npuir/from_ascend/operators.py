@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
 from tl2npu.dialects.catalogue import Kind, Role
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op, Operand, Scalar
+from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.symbolic import product
 from tl2npu.passes.npuir.from_ascend.counterparts import FILLS, IN_LOOPS, REDUCTIONS, ROUNDING, SAME
 from tl2npu.passes.npuir.from_ascend.writer import Writer
@@ -89,19 +88,13 @@ def _fill(writer: Writer, stmt: Op) -> list[str]:
     (dst,) = _tiles(stmt, "buffer")
     _need_whole(writer, stmt, dst)
     value = stmt.args.get("value")
-    if value is None or _is_zero(value.node):
+    if value is None or is_zero(value.node):
         return [f"T.clear({writer.tile(dst)})"]
     if writer.rows is not None and isinstance(value, Operand):
         return [f"T.vbrc({writer.tile(value)}, {writer.tile(dst)})"]
     before: list[str] = []
     text = writer.number(before, value, f"{dst.buffer.name}_value", plain=False)
     return [*before, f"T.vbrc({text}, {writer.tile(dst)})"]
-
-
-def _is_zero(node: cst.BaseExpression) -> bool:
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, (cst.Minus, cst.Plus)):
-        return isinstance(node.expression, cst.Integer) and _is_zero(node.expression)
-    return isinstance(node, (cst.Integer, cst.Float)) and node.evaluated_value == 0
 
 
 def _by_element(writer: Writer, stmt: Op) -> list[str]:

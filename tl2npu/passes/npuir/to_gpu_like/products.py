@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import libcst as cst
-
 from tl2npu.dialects.npuir import SHORT
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Op, Operand, Scalar
@@ -35,12 +33,8 @@ def _text(stmt: Op) -> str:
             words.append(f"{new}={code(flag.node)}")
     init = stmt.args.get("initC")
     if init is not None and not _is(init, 0):
-        words.append(f"clear_accum={_bare(init.node)}")
+        words.append(f"clear_accum={code(init.node.with_changes(lpar=(), rpar=()))}")
     return f"T.gemm({', '.join(words)})"
-
-
-def _bare(node: cst.BaseExpression) -> str:
-    return code(node.with_changes(lpar=(), rpar=()))
 
 
 def _is(arg: Operand | Scalar, value: int) -> bool:

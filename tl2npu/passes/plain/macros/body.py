@@ -67,7 +67,7 @@ class Inliner:
                 values[name] = value
                 continue
             values[name] = cst.Name(self._own(name, site))
-            lets.append(_line(f"{code(values[name])} = {code(value)}"))
+            lets.append(cst.parse_statement(f"{code(values[name])} = {code(value)}"))
         passed = {n.value for value in arguments.values() for n in names_in(value)}
         if target is not None and isinstance(result, cst.Name) and result.value in local and target not in passed:
             values[result.value] = cst.Name(target)
@@ -247,10 +247,6 @@ def _writes(block: cst.CSTNode, name: str) -> bool:
 
 def _is_simple(value: cst.BaseExpression) -> bool:
     return isinstance(value, (cst.Name, cst.Attribute, cst.BaseNumber, cst.SimpleString))
-
-
-def _line(text: str) -> cst.CSTNode:
-    return cst.parse_statement(text)
 
 
 def _with_comments(node: cst.FunctionDef, statements: list[cst.CSTNode]) -> list[cst.CSTNode]:

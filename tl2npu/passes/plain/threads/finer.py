@@ -6,12 +6,11 @@ its products to one element, and the threads' sums are added in any order: so th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import libcst as cst
 
-from tl2npu.kernel.expressions import code
+from tl2npu.kernel.expressions import code, terms_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.plain.threads.lanes import Lanes, Own
 from tl2npu.passes.plain.threads.statements import element_stored
@@ -115,19 +114,21 @@ class _Finer:
             self.edits.replace(index, cst.Integer("0"))
             self.seen |= {id(name) for name in names_in(subscript)}
             return
-        terms = list(_terms(index))
-        mine = [term for term in terms if mentioned(term) & {variable, self.thread}]
+        terms = list(terms_of(index))
+        mine = [term for term, _ in terms if mentioned(term) & {variable, self.thread}]
         if not mine:
             return
         wanted = (f"{self.thread} * {factor(self.size)}", f"{factor(self.size)} * {self.thread}")
-        if len(mine) != 2 or [code(term) == variable for term in mine].count(True) != 1:
+        added = all(sign > 0 for term, sign in terms if term in mine)
+        if not added or len(mine) != 2 or [code(term) == variable for term in mine].count(True) != 1:
             raise _Unclear
         (own,) = (term for term in mine if code(term) != variable)
         if code(own).strip("()") not in wanted and code(own) not in wanted:
             raise _Unclear
         self.seen |= {id(name) for term in mine for name in names_in(term)}
-        kept = [self.thread if term is own else code(term) for term in terms if term is own or term not in mine]
-        self.edits.replace(index, cst.parse_expression(" + ".join(kept)))
+        kept = [(term, sign) for term, sign in terms if term is own or term not in mine]
+        texts = (f"{'+-'[sign < 0]} {self.thread if term is own else code(term)}" for term, sign in kept)
+        self.edits.replace(index, cst.parse_expression(" ".join(texts).removeprefix("+ ")))
 
     def _allocation(self, own: Own) -> None:
         assert own.alloc is not None
@@ -194,12 +195,3 @@ def edits(job: Job, lanes: Lanes) -> Edits:
 
 def _base(node: cst.BaseExpression) -> str:
     return code(node.value) if isinstance(node, cst.Subscript) else ""
-
-
-def _terms(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
-    """The addends of a sum."""
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
-        yield from _terms(node.left)
-        yield from _terms(node.right)
-    else:
-        yield node

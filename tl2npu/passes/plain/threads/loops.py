@@ -319,7 +319,7 @@ class _Writer:
         if own is None or own.scalar:
             return node
         assert isinstance(node, cst.Subscript)
-        threads = [_element(name) for name in self.lanes.ordered(own.axes)]
+        threads = [cst.SubscriptElement(cst.Index(cst.Name(name))) for name in self.lanes.ordered(own.axes)]
         if not own.shape and [code(item).strip(" ,") for item in node.slice] != ["0"]:
             raise Unclear
         where = node.slice if own.shape else ()
@@ -492,10 +492,6 @@ class _Writer:
 
     def _everyone(self, axes: Axes, fixed: Mapping[str, cst.BaseExpression]) -> bool:
         return self.lanes.all_named and set(self.lanes.extents) <= {*axes, *fixed}
-
-
-def _element(name: str) -> cst.SubscriptElement:
-    return cst.SubscriptElement(cst.Index(cst.Name(name)))
 
 
 def _listed(items: Sequence[cst.SubscriptElement]) -> list[cst.SubscriptElement]:
