@@ -44,7 +44,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"marked", "strategy", "speed"},
     "marked": DATA | {"checking", "options", "todo"},
     "tile": {"dialects", "kernel"},
-    "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration", "marked", "suppress"},
+    "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration", "marked", "suppress"}
+    | {"checks", "evaluate"},
     "own_operators": {"results"},
     "languages": {"own_operators", "checking", "migration", "options", "results", "source", "triton"},
     "files": {"source"},

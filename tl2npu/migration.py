@@ -57,6 +57,7 @@ from tl2npu.source.text import SourceError
 from tl2npu.source.tree import one_file
 from tl2npu.strategy import choose, same_values
 from tl2npu.strategy.attempt import Attempt
+from tl2npu.strategy.same_values import Comparison
 from tl2npu.suppress import Suppressions
 
 
@@ -67,12 +68,14 @@ def migrate_text(
     leave: Mapping[int, Sequence[Diagnostic]] = MappingProxyType({}),
     together: bool = False,
     alone: Mapping[int, str] = MappingProxyType({}),
+    sources: Mapping[str, Comparison] = MappingProxyType({}),
 ) -> FileResult:
     """Migrate every kernel of a file.
 
     ``leave``: line of a kernel's ``def`` -> why its text stays as it is. ``together``: other files may be changed as
     well, and whoever calls this sees to it that all promises are kept; ``alone``: line of a kernel's ``def`` -> why no
-    other file follows it, without ``together`` all kernels.
+    other file follows it, without ``together`` all kernels. ``sources``: factory -> compares its kernel with the one
+    that it was translated from.
     Never raises for bad input: a file that cannot be parsed comes back with ``error`` set and no new text. The new text
     equals the old one where nothing changed.
     """
@@ -81,14 +84,14 @@ def migrate_text(
         rest = replace(options, partial=False, notes=options.notes and options.partial)
 
         def work(given: str, left: marked.Leave, apart: Mapping[int, str]) -> FileResult:
-            return migrate_text(given, path, rest, left, together, apart)
+            return migrate_text(given, path, rest, left, together, apart, sources)
 
         return write(text, rest, work, leave, alone)
-    result = _whole(text, path, options, leave, alone)
+    result = _whole(text, path, options, leave, alone, sources)
     if together or not result.promises:
         return result
     broken = {made.line: unkept(made, made.followers[0]) for made in result.promises}
-    return _whole(text, path, options, leave, {**broken, **alone})
+    return _whole(text, path, options, leave, {**broken, **alone}, sources)
 
 
 def unkept(promise: Promise, follower: Follower, why: str = "migrate both files in one run") -> str:
@@ -103,13 +106,18 @@ def not_followed(line: int, message: str) -> Diagnostic:
 
 @one_file()
 def _whole(
-    text: str, path: str, options: Options, leave: Mapping[int, Sequence[Diagnostic]], alone: Mapping[int, str]
+    text: str,
+    path: str,
+    options: Options,
+    leave: Mapping[int, Sequence[Diagnostic]],
+    alone: Mapping[int, str],
+    sources: Mapping[str, Comparison],
 ) -> FileResult:
     try:
         native = Index.parse(text)
     except SourceError as error:
         return unparsable(text, path, error)
-    file = _File(text, path, options, native, grafted(native, path, text), alone)
+    file = _File(text, path, options, native, grafted(native, path, text), alone, sources)
     try:
         return _migrate(file, leave)
     except Kept:  # the kernels are read as if nothing were known of other files
@@ -121,6 +129,7 @@ class _File:
     """A file that was parsed, what is asked for, and what was noted on the way of one attempt at it.
 
     ``across``: what it takes from other files. ``alone``: line of a kernel -> why no other file can follow it.
+    ``sources``: as for :func:`migrate_text`.
     """
 
     text: str
@@ -129,6 +138,7 @@ class _File:
     native: Index
     across: Grafted
     alone: Mapping[int, str]
+    sources: Mapping[str, Comparison]
 
     @property
     def original(self) -> Index:
@@ -329,7 +339,7 @@ def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], lazy: Lazy
             source = lazy.origin(job.located.factory.node) if job.located.factory is not None else None
             if source is not None:
                 job.origin = source.name, source.line
-            outcome, job = _best_form(job, file.suppressions, leave)
+            outcome, job = _best_form(job, file, leave)
             current = job.file
             if source is not None:
                 job.notes = [note if note.line > 1 else replace(note, line=source.line) for note in job.notes]
@@ -382,10 +392,10 @@ def _refused_eager(
     return KernelResult(kept.name, kept.line, "gpu", "none", "refused", why, codes), notes
 
 
-def _best_form(
-    given: Job, suppressions: Suppressions, leave: Mapping[int, Sequence[Diagnostic]]
-) -> tuple[KernelResult, Job]:
-    outcome, job = same_values.checked(given, *_best_of(given, suppressions, leave))
+def _best_form(given: Job, file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> tuple[KernelResult, Job]:
+    factory = given.located.factory
+    source = None if factory is None else file.sources.get(factory.node.name.value)
+    outcome, job = same_values.checked(given, *_best_of(given, file.suppressions, leave), source)
     if outcome.disposition != "refused" or job is given:
         return outcome, job
     given.notes = [note for note in job.notes if note.code != "TL100"]  # the types stay those of the author

@@ -8,7 +8,7 @@ import pytest
 
 from tests.evaluate.support import gpu, npu, outcome, subjects
 from tl2npu.evaluate import sizes
-from tl2npu.evaluate.compare import _some
+from tl2npu.evaluate.compare import some_blocks
 from tl2npu.evaluate.fitting import fitted
 from tl2npu.evaluate.launch import Launch
 from tl2npu.evaluate.sizes import Sizes
@@ -30,7 +30,7 @@ def with_rows(text: str) -> str:
 
 @pytest.mark.parametrize("grid", [(2, 2, 2), (5, 3), (9,), (3, 1, 4), (2, 7, 2, 3)])
 def test_a_few_blocks_have_any_two_axes_at_each_pair_of_their_ends(grid: tuple[int, ...]) -> None:
-    few = _some(grid)[0]
+    few = some_blocks(grid)[0]
     places = []
     for number in few:
         place = []
@@ -46,7 +46,7 @@ def test_a_few_blocks_have_any_two_axes_at_each_pair_of_their_ends(grid: tuple[i
 
 
 def test_all_blocks_are_the_last_resort() -> None:
-    assert [len(some) for some in _some((64, 2))] == [6, 16, 128]
+    assert [len(some) for some in some_blocks((64, 2))] == [6, 16, 128]
 
 
 def test_tiles_get_smaller_with_their_tensors() -> None:
@@ -115,6 +115,6 @@ def test_long_blocks_are_fewer() -> None:
     for text in (old, new):
         (subject,) = subjects(text)
         launch = Launch(subject, Sizes({"M": 640, "N": 8, "rows": 16}, {}, False), {}, 1)
-        launch.run(_some(launch.grid)[0], enough=20_000)
+        launch.run(some_blocks(launch.grid)[0], enough=20_000)
         done.append(list(launch.done))
     assert done == [[0, 20, 39, 19], [0, 20, 39]]

@@ -2,7 +2,8 @@
 
 A mutation takes one condition out of a function of ``tl2npu/passes``, or turns it round. Inputs are random programs,
 which have an oracle of their own, and GPU fixtures, whose old kernel is executed; each mutation is tried on some that
-reach its function. ``--count N --seed S``: how many mutations that change a text, and which; ``-j``: processes.
+reach its function. ``--count N --seed S``: how many mutations that change a text, and which; ``-j``: processes;
+``--style triton``: of the reader of Triton and the tile IR, on random Triton programs.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from tests.generated.judge import INVALID, OK, _executed, expected_of, inputs_of
 from tests.generated.styles import STYLES
 from tests.generated.values import Discard
 from tests.test_fixtures import run_both
-from tl2npu.migration import migrate_text
+from tl2npu import migrate
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.verify.judge import CHANGED
 
-PASSES = Path(tl2npu.__file__).parent / "passes"
+PACKAGE = Path(tl2npu.__file__).parent
+BROKEN = {"gpu": ("passes/",), "triton": ("triton/read/", "tile/")}
+"""By the language of the kernels, the folders whose functions are broken."""
 PROGRAMS, TRIED, TIME = 48, 10, 20
 """Random programs; inputs for each mutation; seconds for each of them."""
 CAUGHT, TOLD, VISIBLE, SILENT, RIGHT, SAME = "refused", "told", "fails", "SILENT", "right", "same"
@@ -120,17 +123,18 @@ class Input:
 
     seed: int = 0
     case: Case | None = None
+    style: str = "gpu"
 
     @property
     def text(self) -> str:
-        return self.case.before if self.case else STYLES["gpu"].text(STYLES["gpu"].draw(self.seed))
+        return self.case.before if self.case else STYLES[self.style].text(STYLES[self.style].draw(self.seed))
 
     @property
     def name(self) -> str:
         return self.case.name if self.case else f"program {self.seed}"
 
     def migrated(self) -> FileResult:
-        return migrate_text(self.text, "k.py", Options(**(self.case.options if self.case else {})))
+        return migrate(self.text, filename="k.py", options=Options(**(self.case.options if self.case else {})))
 
     def judged(self, new: str) -> str:
         """What a new kernel is, by the oracle or by the simulator: a text that does not run is seen at once."""
@@ -138,7 +142,7 @@ class Input:
             found = run_both(self.case, new)
             wrong = any(item.code == CHANGED for item in found.diagnostics)
             return RIGHT if found.ok else SILENT if wrong else VISIBLE
-        program = STYLES["gpu"].draw(self.seed)
+        program = STYLES[self.style].draw(self.seed)
         given = inputs_of(program, self.seed)
         kind, _ = _executed(program, new, given, expected_of(program, given))
         return {OK: RIGHT, INVALID: VISIBLE}.get(kind, SILENT)
@@ -160,25 +164,26 @@ def verdict(given: Input, known: str) -> str:
         return VISIBLE
 
 
-def inputs() -> list[Input]:
+def inputs(style: str) -> list[Input]:
     """Those that migrate."""
-    found = [Input(case=case) for case in load_all() if case.name.startswith("gpu/")]
+    found = [Input(case=case) for case in load_all() if case.name.startswith(f"{style}/")]
     for seed in range(PROGRAMS):
-        program = STYLES["gpu"].draw(seed)
+        program = STYLES[style].draw(seed)
         try:
             expected_of(program, inputs_of(program, seed))
         except Discard:
             continue
-        found.append(Input(seed))
+        found.append(Input(seed, style=style))
     return found
 
 
 def reached(given: Input) -> tuple[str | None, set[Place]]:
-    """The text that an input becomes, None if it is not migrated, and the functions of passes that it calls."""
+    """The text that an input becomes, None if it is not migrated, and which functions to break it calls."""
     seen: set[Place] = set()
+    folders = tuple(str(PACKAGE / folder) for folder in BROKEN[given.style])
 
     def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(str(PASSES)):
+        if event == "call" and frame.f_code.co_filename.startswith(folders):
             seen.add((frame.f_code.co_filename, frame.f_code.co_firstlineno))
 
     sys.setprofile(note)
@@ -214,17 +219,18 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100, metavar="N")
     parser.add_argument("--seed", type=int, default=0, metavar="S")
     parser.add_argument("-j", type=int, default=1, dest="jobs", metavar="N")
+    parser.add_argument("--style", choices=sorted(BROKEN), default="gpu")
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
     known: dict[Place, list[tuple[Input, str]]] = {}
-    every = inputs()
+    every = inputs(asked.style)
     copies = multiprocessing.get_context("fork")
     with copies.Pool(asked.jobs) as pool:
         for given, (text, places) in zip(every, pool.imap(reached, every), strict=True):
             for place in places if text is not None else ():
                 known.setdefault(place, []).append((given, text or ""))
     drawn = [
-        Mutation(place, number, f"{place[0].removeprefix(str(PASSES.parent))}:{text}")
+        Mutation(place, number, f"{place[0].removeprefix(str(PACKAGE))}:{text}")
         for place in sorted(known)
         if place[1] in functions(place[0])
         for number, (text, _) in enumerate(changes(functions(place[0])[place[1]]))

@@ -137,7 +137,7 @@ class _Pair:
         try:
             with np.errstate(all="ignore"):
                 every = range(self.old.count), range(self.new.count)
-                some = _some(self.old.grid)[much]
+                some = some_blocks(self.old.grid)[much]
                 if self.old.count != self.new.count:
                     found = self._verdict(*every)
                 else:
@@ -184,7 +184,7 @@ class _Pair:
         return None
 
 
-def _some(grid: Sequence[int]) -> Sequence[Sequence[int]]:
+def some_blocks(grid: Sequence[int]) -> Sequence[Sequence[int]]:
     """Numbers of a few blocks at the ends of a grid, such that any two axes are at each pair of their ends, and inside
     of long axes; then of some all over the grid, and of all."""
     long = [axis for axis, extent in enumerate(grid) if extent > 1]

@@ -25,7 +25,8 @@ WORK = 6_000_000
 
 
 class Launch:
-    """A kernel, ready to run. ``grid`` are its blocks, ``count`` how many there are.
+    """A kernel, ready to run. ``grid`` are its blocks, ``count`` how many there are, ``around`` the names around it,
+    ``tensors`` what it takes.
 
     ``drawn``: what the tensors start with; the first launch draws it, but for those that are ``undefined``. Raises
     :class:`NotChecked`. ``work``: how much of it a run may take.
@@ -40,34 +41,34 @@ class Launch:
         undefined: Container[str] = (),
         work: int = WORK,
     ) -> None:
-        around = host.surroundings(subject.file, subject.located, chosen.bound, chosen.symbols)
+        self.around = around = host.surroundings(subject.file, subject.located, chosen.bound, chosen.symbols)
         self._work, self._undefined = work, undefined
         layout, kernel = _layout(subject, chosen), subject.kernel
         self._machine = machine = Machine(subject.file.names, kernel.dialect, layout)
         machine.frame, machine.symbols, machine.left = around, dict(chosen.symbols), work
-        self._tensors, scalars = host.tensors(machine, subject.kernel.node)
+        self.tensors, scalars = host.tensors(machine, subject.kernel.node)
         if not drawn:
-            values = inputs.draw(self._tensors, scalars, inputs.range_of(subject.kernel, self._tensors), attempt)
-            for name, tensor in self._tensors.items():
+            values = inputs.draw(self.tensors, scalars, inputs.range_of(subject.kernel, self.tensors), attempt)
+            for name, tensor in self.tensors.items():
                 if name in undefined:
                     tensor.data = arithmetic.lost(tensor.shape, tensor.dtype)
-            drawn |= {**{name: tensor.data for name, tensor in self._tensors.items()}, **values}
-            for tensor in self._tensors.values():
+            drawn |= {**{name: tensor.data for name, tensor in self.tensors.items()}, **values}
+            for tensor in self.tensors.values():
                 tensor.data.flags.writeable = False
         crossed = order.workspaces(kernel)
         machine.is_crew = bool(crossed) or order.has_flags(kernel)
         if machine.is_crew or (layout.cores > 1 and not layout.halved):
             machine.others = [Machine(subject.file.names, kernel.dialect, layout) for _ in range(VECTORS)]
         for name, readers in crossed.items():
-            self._tensors[name].slots = Slots(self._tensors[name].shape, readers)
-        machine.slots = [self._tensors[name].slots for name in crossed]
+            self.tensors[name].slots = Slots(self.tensors[name].shape, readers)
+        machine.slots = [self.tensors[name].slots for name in crossed]
         self._drawn = {}
-        for name, tensor in self._tensors.items():
+        for name, tensor in self.tensors.items():
             if name in drawn and drawn[name].size != tensor.data.size:
                 raise NotChecked(f"`{name}` has another size than before")
             self._drawn[name] = drawn.get(name, tensor.data).reshape(tensor.shape)
             tensor.data = self._drawn[name]
-        params = {**{name: drawn[name] for name in scalars if name in drawn}, **self._tensors}
+        params = {**{name: drawn[name] for name in scalars if name in drawn}, **self.tensors}
         self.count = machine.begin(body_of(subject.kernel.node), around, params)
         self.grid = machine.grid or ()
         self.done: Sequence[int] = ()
@@ -86,12 +87,12 @@ class Launch:
         ``watched``: the vector cores take turns; raises :class:`NotChecked` where lanes of a loop race. ``look`` is
         called behind each statement; ``enough``: after this much work no more blocks begin, if there were three.
         """
-        for name, tensor in self._tensors.items():
+        for name, tensor in self.tensors.items():
             tensor.data, tensor.written = self._drawn[name], False
         self._machine.left, self._machine.watch = self._work, Watch() if watched else None
         self._machine.look, self._machine.alternates = look, watched
         self.done = self._machine.run(blocks, enough)
-        left = [(name, tensor) for name, tensor in self._tensors.items() if name not in self._undefined]
+        left = [(name, tensor) for name, tensor in self.tensors.items() if name not in self._undefined]
         return {name: Tile(name, t.dtype, t.memory, t.data, written=t.written) for name, t in left}
 
 

@@ -183,7 +183,7 @@ class _Choice:
     def guess(self, name: str) -> object:
         """A value for a parameter that no call gives."""
         for pattern, value in _GUESSES:
-            if re.search(pattern, name, re.IGNORECASE):
+            if re.search(pattern, name, re.IGNORECASE) and not (isinstance(value, float) and name in self.counted):
                 return value
         if name in self.in_tiles:
             return 64 if name in self.in_tensors else 32

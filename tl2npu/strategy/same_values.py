@@ -5,6 +5,7 @@ Both are evaluated on NumPy arrays (:mod:`tl2npu.evaluate`). What cannot be eval
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from tl2npu.checks.subject import Subject
@@ -21,17 +22,30 @@ _READ = frozenset({"gpu", "vid", "workspace", "mixed", "expert"})
 _WRITTEN = frozenset({"developer", "developer-threads1", "fallback"})
 
 
-def checked(given: Job, result: KernelResult, job: Job) -> tuple[KernelResult, Job]:
-    """The result with what was found; a refusal, with the job as it was given, if the values differ."""
+Comparison = Callable[[Subject, Subject], Outcome]
+"""Compares the kernel in another language that a first one was translated from with a second one, which that became."""
+
+
+def checked(
+    given: Job, result: KernelResult, job: Job, comparison: Comparison | None = None
+) -> tuple[KernelResult, Job]:
+    """The result with what was found; a refusal, with the job as it was given, if the values differ.
+
+    ``comparison``: of a kernel that is a translation; it counts where both can be evaluated.
+    """
     if not given.options.self_check or result.disposition not in ("migrated", "partial"):
         return result, job
     if result.source not in _READ or result.target not in _WRITTEN:
         return result, job
-    found = compared(subject_of(renamed(given)), subject_of(job))
+    old, new = subject_of(renamed(given)), subject_of(job)
+    source = Outcome(None) if comparison is None else comparison(old, new)
+    found = compared(old, new) if source.equal is None else source
+    if found.equal is not False and source.why:
+        found = replace(source, why=f"the kernel that was translated: {source.why}")
     if found.equal is not False:
         return replace(result, checked=SelfCheck(found.equal is True, found.why, found.shown_sizes)), job
     why = _different(found)
-    if job.steps:
+    if job.steps and source.equal is None:
         why += f"; the values are wrong since pass `{first_wrong(given, job)}`"
     given.note("TL970", found.parting.old if found.parting else given.located.node, why, "error")
     codes = tuple(sorted({note.code for note in given.notes}))

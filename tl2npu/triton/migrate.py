@@ -44,6 +44,7 @@ from tl2npu.triton.host.source import TritonFile, parse
 from tl2npu.triton.host.variants import LIMIT, Choice, Tree, asked_behind, leaves, stable
 from tl2npu.triton.host.wrapped import of_module, unused_helpers, unused_names
 from tl2npu.triton.read.kernel import read
+from tl2npu.triton.read.spec import Spec
 from tl2npu.triton.read.tle import Reader
 from tl2npu.triton.refused import Refused, Undecided
 
@@ -69,10 +70,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Translated:
-    """The new text, which is the old one where nothing could be translated, and every kernel of the file."""
+    """The new text, which is the old one where nothing could be translated, and every kernel of the file; ``specs``:
+    factory -> the launch that it was made for."""
 
     text: str
     kernels: tuple[Outcome, ...]
+    specs: Mapping[str, Spec] = field(default_factory=dict)
 
 
 def to_tilelang(
@@ -134,6 +137,7 @@ class _Translation:
         self.flat: dict[tuple[int, int, str], frozenset[str]] = {}
         self.arms: dict[int, str] = {}
         self.comments = comments_of(text)
+        self.specs: dict[str, Spec] = {}
         names = {item.id for item in ast.walk(file.tree) if isinstance(item, ast.Name)}
         names |= {item.arg for item in ast.walk(file.tree) if isinstance(item, ast.arg)}
         self.names = names | {item.name for item in ast.walk(file.tree) if isinstance(item, ast.FunctionDef)}
@@ -178,7 +182,7 @@ class _Translation:
         while dead := list(idle(text, names)):  # `blocks = cdiv(...)` is idle once `grid = (blocks,)` is gone
             names |= {node.id for stmt in dead for node in ast.walk(stmt) if isinstance(node, ast.Name)}
             text = spliced(text, without(text, [Unneeded(stmt, last=False) for stmt in dead]))
-        return Translated(with_imports(text, self.alias, device), tuple(outcomes))
+        return Translated(with_imports(text, self.alias, device), tuple(outcomes), self.specs)
 
     def kernel(self, name: str, node: ast.FunctionDef, tuned: Tuning) -> tuple[list[Splice], list[Diagnostic], bool]:
         """The edits for one kernel and its launches, what is worth a note, and whether it takes scalars itself."""
@@ -203,6 +207,7 @@ class _Translation:
             text = self.once(id(tree), lambda: self.factory(tree, node, tuned))
             if text not in texts:
                 texts[text] = self.free_name(name, set(texts.values()))
+                self.specs[texts[text]] = tree.binding.spec
             return replace(tree, kernel=replace(tree.kernel, name=texts[text]))
 
         trees = [with_name(tree) for tree in trees]

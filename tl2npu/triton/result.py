@@ -21,6 +21,7 @@ from tl2npu.source.notebook import is_notebook
 from tl2npu.suppress import Suppressions
 from tl2npu.triton.a5.reader import is_ascend
 from tl2npu.triton.check import launches, masks
+from tl2npu.triton.evaluate.comparison import Comparison
 from tl2npu.triton.host.imported import Placed, placed
 from tl2npu.triton.host.source import TritonFile, parse
 from tl2npu.triton.host.wrapped import of_module
@@ -124,7 +125,8 @@ def _migrated(
             continue
         if translated.text == text:
             return _resting(_with_kept(migrate_text(text, path, options, leave_lines), translated), symbols)
-        done = migrate_text(translated.text, beside(path), plain)
+        sources = {name: Comparison(spec) for name, spec in translated.specs.items()}
+        done = migrate_text(translated.text, beside(path), plain, sources=sources)
         if done.error is not None:
             return FileResult(path, text, text, done.error)
         homes = _Homes(translated)
@@ -152,7 +154,7 @@ def _noted(done: FileResult, options: Options, translated: Translated, homes: _H
     more = [(line, note.code, note.message) for line, note in above]
 
     def work(given: str, leave: marked.Leave, alone: Mapping[int, str]) -> FileResult:
-        return migrate_text(given, done.path, options, leave, alone=alone)
+        return migrate_text(given, done.path, replace(options, self_check=False), leave, alone=alone)
 
     return marked.noted(translated.text, options, work, {}, {}, more)
 
@@ -300,7 +302,8 @@ def _verdict(outcome: Outcome, kernel: KernelResult | None) -> KernelResult:
     codes = tuple(sorted({"TL501", *(note.code for note in outcome.notes)}))
     target = kernel.target if kernel is not None else "developer"
     reason = _LINE.sub(r"\1", kernel.reason) if kernel is not None else ""
-    return KernelResult(outcome.name, outcome.line, "triton", target, "migrated", reason, codes)
+    checked = None if kernel is None else kernel.checked
+    return KernelResult(outcome.name, outcome.line, "triton", target, "migrated", reason, codes, checked=checked)
 
 
 class _Homes:
