@@ -158,19 +158,6 @@ def is_arithmetic(sym: Sym) -> bool:
     return sym.plain or not any(getattr(atom, "head", "").startswith(("text ", "load ")) for atom in sym.atoms())
 
 
-def returns(node: cst.FunctionDef) -> list[cst.Return]:
-    """The return statements of a function, not those of functions inside it."""
-    found: list[cst.Return] = []
-    stack: list[cst.CSTNode] = list(node.body.body)
-    while stack:
-        current = stack.pop(0)
-        if type(current) is cst.Return:
-            found.append(current)
-        elif not isinstance(current, (cst.FunctionDef, cst.BaseExpression)):
-            stack += children(current)
-    return found
-
-
 def has_return(node: cst.CSTNode) -> bool:
     """True if a statement returns from the function that it stands in."""
     if type(node) is cst.Return:

@@ -54,3 +54,12 @@ def at_most(condition: Sym) -> tuple[Sym, Sym] | None:
     elif atom.head not in ("LessThan", "LessThanEqual"):
         return None
     return (left, right - 1) if atom.head in ("LessThan", "GreaterThan") else (left, right)
+
+
+def is_all_but_last(condition: Sym, variable: Sym, extent: Sym) -> bool:
+    """``k < extent - 1`` and its likes: true in every turn of a loop but the last."""
+    sides = at_most(condition)
+    if isinstance(condition.atom, Opaque) and condition.atom.head == "NotEqual":
+        left, right = condition.atom.args
+        sides = (left, right - 1) if left.depends_on(str(variable)) else (right, left - 1)
+    return sides is not None and sides[1] - sides[0] == extent - 2 - variable  # it says k + 1 <= extent - 1

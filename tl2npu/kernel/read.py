@@ -20,7 +20,6 @@ from tl2npu.kernel.bindings import (
     body_of,
     has_return,
     is_arithmetic,
-    returns,
     single_assignments,
     target_names,
     value_of,
@@ -56,6 +55,7 @@ from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.style import Dialect, dialect_of, launches_in, unprofiled
 from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.kernel.tensors import is_used, parameters, second_shape
+from tl2npu.source.named_by_call import returns
 from tl2npu.source.tree import SubclassesOf
 
 _MEMORY = {

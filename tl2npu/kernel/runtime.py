@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import assigned_names, element_pairs, returns, target_names
+from tl2npu.kernel.bindings import assigned_names, element_pairs, target_names
 from tl2npu.kernel.environment import Closure, Env
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.model import Branch, Kernel
 from tl2npu.kernel.symbolic import Sym
+from tl2npu.source.named_by_call import returns
 from tl2npu.source.names import Names
 from tl2npu.source.tree import SubclassesOf, calls_in, children, names_in, remembered
 

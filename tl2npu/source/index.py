@@ -181,6 +181,11 @@ class Index:
             yield above
             above = self._parents.get(id(above))
 
+    def top(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The statement of the module that a node stands in; the node itself, if it stands in none."""
+        above = [node, *self.ancestors(node)]
+        return above[-2] if len(above) > 1 else node
+
     def enclosing(self, node: cst.CSTNode, *types: type[NodeT]) -> NodeT | None:
         """The innermost node above of one of the types; the node itself does not count."""
         wanted = subclasses_of(types)

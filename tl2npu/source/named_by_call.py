@@ -84,12 +84,17 @@ def returned_by(function: cst.FunctionDef, part: tuple[int, ...]) -> list[cst.Ba
 @remembered
 def returns_of(function: cst.FunctionDef) -> list[cst.BaseExpression | None]:
     """What every ``return`` of a function gives, those of functions in it left aside."""
-    found: list[cst.BaseExpression | None] = []
-    stack: list[cst.CSTNode] = [function.body]
+    return [node.value for node in returns(function)]
+
+
+def returns(function: cst.FunctionDef) -> list[cst.Return]:
+    """The return statements of a function, not those of functions inside it."""
+    found: list[cst.Return] = []
+    stack: list[cst.CSTNode] = list(function.body.body)
     while stack:
-        node = stack.pop()
+        node = stack.pop(0)
         if type(node) is cst.Return:
-            found.append(node.value)
+            found.append(node)
         elif type(node) is cst.SimpleStatementLine or (
             HOLDS_LINES[type(node)] and not isinstance(node, (cst.FunctionDef, cst.ClassDef))
         ):

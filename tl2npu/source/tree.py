@@ -299,3 +299,9 @@ def argument(call: cst.Call, name: str, place: int | None = None) -> cst.BaseExp
 
 
 _names = _Gathered(_names_of_part, SubclassesOf(cst.Name))
+
+
+def is_docstring(statement: cst.CSTNode) -> bool:
+    """A line that is nothing but a string."""
+    only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
+    return isinstance(only, cst.Expr) and isinstance(only.value, (cst.SimpleString, cst.ConcatenatedString))

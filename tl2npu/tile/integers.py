@@ -6,8 +6,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym
-from tl2npu.tile.expr import with_integers
-from tl2npu.tile.ir import AtomicAdd, Buffer, For, Kernel, Launch, Move, Region, Stmt, mapped, with_values
+from tl2npu.tile.expr import Index, with_integers
+from tl2npu.tile.ir import (
+    AtomicAdd,
+    Buffer,
+    For,
+    Kernel,
+    Launch,
+    Let,
+    Move,
+    Region,
+    Stmt,
+    mapped,
+    with_bodies,
+    with_values,
+)
 
 Change = Callable[[Sym], Sym]
 
@@ -48,3 +61,16 @@ def in_kernel(kernel: Kernel, change: Change) -> Kernel:
 def _region(region: Region, change: Change) -> Region:
     extent = tuple(None if part is None else change(part) for part in region.extent)
     return Region(region.buffer, tuple(change(part) for part in region.start), extent)
+
+
+def without_lets(body: tuple[Stmt, ...], goes: Callable[[Sym], bool]) -> tuple[Stmt, ...]:
+    """The statements with named integers, those that go, written where they are used."""
+    for number, stmt in enumerate(body):
+        if isinstance(stmt, Let) and isinstance(stmt.value, Index) and goes(stmt.value.value):
+            value = {stmt.name: stmt.value.value}
+            rest = in_body(body[number + 1 :], lambda part, value=value: part.substitute(value))  # type: ignore[misc]
+            return (*body[:number], *without_lets(rest, goes))
+        inner = with_bodies(stmt, lambda part: without_lets(part, goes))
+        if inner != stmt:
+            body = (*body[:number], inner, *body[number + 1 :])
+    return body

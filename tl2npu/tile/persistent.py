@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Opaque, Sym, var
 from tl2npu.tile.expr import Index
-from tl2npu.tile.integers import in_body
+from tl2npu.tile.integers import in_body, without_lets
 from tl2npu.tile.ir import For, If, Kernel, Launch, Let, Map, Matmul, Move, Reduce, Stmt, reads, statements, writes
 from tl2npu.tile.names import names_in
 from tl2npu.tile.unused import without_unused
@@ -25,7 +25,7 @@ def with_block_per_tile(kernel: Kernel) -> Kernel:
     if len(kernel.launch.grid) != 1 or not kernel.body or not isinstance(kernel.body[-1], For):
         return kernel
     (blocks,), (block,) = kernel.launch.grid, kernel.launch.names
-    *front, loop = _without_names(kernel.body, blocks)
+    *front, loop = without_lets(kernel.body, lambda value: value == blocks)
     assert isinstance(loop, For)
     tiles = _tiles(loop.count, block, blocks, front)
     if tiles is None or blocks.constant == 1 or carries(kernel, loop.body):
@@ -41,16 +41,6 @@ def with_block_per_tile(kernel: Kernel) -> Kernel:
         return kernel
     body = in_body(body, lambda value: value.substitute({mark: var(name)}))
     return without_unused(replace(kernel, launch=Launch((tiles,), (name,)), body=(*front, *body)))
-
-
-def _without_names(body: tuple[Stmt, ...], value: Sym) -> tuple[Stmt, ...]:
-    """With the value in the place of the names that it has."""
-    for number, stmt in enumerate(body):
-        if isinstance(stmt, Let) and isinstance(stmt.value, Index) and stmt.value.value == value:
-            named = {stmt.name: value}
-            rest = in_body(body[number + 1 :], lambda part, named=named: part.substitute(named))  # type: ignore[misc]
-            return (*body[:number], *_without_names(rest, value))
-    return body
 
 
 def _tiles(count: Sym, block: str, blocks: Sym, front: Sequence[Stmt]) -> Sym | None:

@@ -14,13 +14,13 @@ import libcst as cst
 from tl2npu.checks.cross_core.channels import on_chip
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.bindings import returns
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.compilations import Compilation, jit_call
 from tl2npu.kernel.factories.positions import compilations, parameter_count
 from tl2npu.kernel.factories.tunings import AUTOTUNE
 from tl2npu.kernel.model import Alloc, Buffer, Opaque, walk
+from tl2npu.source.named_by_call import returns
 from tl2npu.source.tree import argument, mentioned
 
 _TYPES = re.compile(

@@ -238,17 +238,12 @@ class FileKernels:
         order = {id(statement): place for place, statement in enumerate(self.index.module.body)}
         for several in {id(item.compilations): item.compilations for item in self.located}.values():
             if len(several) > 1:  # in text order: what the first needs stands above all others
-                several.sort(key=lambda found: order.get(id(self._top_statement(found.node)), 0))
+                several.sort(key=lambda found: order.get(id(self.index.top(found.node)), 0))
 
     def _language_of(self, owner: Factory | Located) -> str:
         """The language of the kernels of a factory, or of a prim_func without one."""
         made = next(item for item in self.located if item is owner or (item.factory is owner and item.factory))
         return dialect_of(made.node, self.names, made.targets)
-
-    def _top_statement(self, node: cst.CSTNode) -> cst.CSTNode:
-        """The statement of the module that a node stands in."""
-        above = [node, *self.index.ancestors(node)]
-        return above[-2] if len(above) > 1 else node
 
     def _compiling_calls(self) -> Iterator[tuple[Compilation, cst.BaseExpression]]:
         """Calls that compile, with the kernel that they are given."""

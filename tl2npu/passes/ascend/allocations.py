@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import libcst as cst
 
 from tl2npu.kernel.memory.inferred import Use, certain_uses, inferred
@@ -24,21 +26,21 @@ def developer_name(buffer: Buffer, use: Use) -> str | None:
 
 def infer_allocations(job: Job) -> None:
     """Rename every allocation for which the inference gives the memory that the author chose."""
-    kernel = job.kernel
-    used = certain_uses(kernel, job.late)
+    used = certain_uses(job.kernel, job.late)
+    rename(job, lambda buffer: developer_name(buffer, used.get(buffer, Use())))
+
+
+def rename(job: Job, name_of: Callable[[Buffer], str | None]) -> None:
+    """Give allocations other names; None for one that keeps its own."""
     edits = Edits(job.file.index)
     seen: set[int] = set()
-    wanted: set[str] = set()
     replaced: set[str] = set()
     bare: set[str] = set()
-    for stmt in kernel.walk():
-        if not isinstance(stmt, Alloc):
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Alloc) or not isinstance(stmt.buffer.node, cst.Call):
             continue
-        buffer = stmt.buffer
-        if not isinstance(buffer.node, cst.Call):
-            continue
-        func = buffer.node.func
-        name = developer_name(buffer, used.get(buffer, Use()))
+        buffer, func = stmt.buffer, stmt.buffer.node.func
+        name = name_of(buffer)
         if name is None or id(func) in seen:
             continue
         spelled = imports.spelling(job, name, func)
@@ -47,7 +49,6 @@ def infer_allocations(job: Job) -> None:
             bare.add(name)
         edits.replace(func, cst.parse_expression(spelled))
         job.change("TL230", buffer.node, f"`{buffer.name}`: {buffer.alloc} -> {name}")
-        wanted.add(name)
         replaced.add(buffer.alloc)
     job.apply(edits)
-    imports.complete(job, {name for name in wanted if name in bare}, replaced)
+    imports.complete(job, bare, replaced)

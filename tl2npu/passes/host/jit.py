@@ -19,6 +19,7 @@ from tl2npu.kernel.factories.tunings import AUTOTUNE
 from tl2npu.passes.host.jit_configs import drop_gpu_keys
 from tl2npu.passes.host.signature import refuse_shared_arguments
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import listed_like
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import argument, nodes_of
 
@@ -122,18 +123,9 @@ def _count_from_the_front(job: Job) -> None:
         if counts != {count} and not chosen:
             text = "two kernels of one factory share a negative `out_idx` but differ in parameters"
             raise Blocked("TL123", outputs.arg, text)
-        edits.replace(outputs.arg, _positions(outputs.positions, outputs.arg))
+        edits.replace(outputs.arg, listed_like(outputs.positions, outputs.arg))
         job.change("TL213", outputs.arg, f"`out_idx`: {list(outputs.given)} -> {list(outputs.positions)}")
     job.apply(edits)
-
-
-def _positions(values: tuple[int, ...], like: cst.BaseExpression) -> cst.BaseExpression:
-    inner = ", ".join(map(str, values))
-    if isinstance(like, cst.List):
-        return cst.parse_expression(f"[{inner}]")
-    if isinstance(like, cst.Tuple):
-        return cst.parse_expression(f"({inner},)" if len(values) == 1 else f"({inner})")
-    return cst.parse_expression(inner)
 
 
 # TL122: the `pass_configs` of one configuration of a tuner. TileLang takes them out (``tuner.py:51``, a35008a42),

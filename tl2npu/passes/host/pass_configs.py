@@ -315,12 +315,9 @@ def _spaced(top: cst.BaseStatement) -> cst.BaseStatement:
 
 
 def _top_statement(job: Job, found: Compilation) -> cst.BaseStatement:
-    node: cst.CSTNode = found.node
-    while not isinstance(job.file.index.parent(node), cst.Module):
-        parent = job.file.index.parent(node)
-        if parent is None:
-            raise Blocked("TL902", found.node, "the kernel is compiled outside of the module")
-        node = parent
+    node = job.file.index.top(found.node)
+    if job.file.index.parent(node) is None:
+        raise Blocked("TL902", found.node, "the kernel is compiled outside of the module")
     assert isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     return node
 

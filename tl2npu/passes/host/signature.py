@@ -19,18 +19,10 @@ from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.host.calls import drop_arguments
 from tl2npu.passes.host.followers import followers_of, host_of
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import listed_like
 from tl2npu.results import Follower
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
-
-
-def _list_text(values: Sequence[int], like: cst.BaseExpression) -> cst.BaseExpression:
-    if isinstance(like, cst.Integer | cst.UnaryOperation) and len(values) == 1:
-        return cst.parse_expression(str(values[0]))
-    inner = ", ".join(map(str, values))
-    if isinstance(like, cst.Tuple):
-        return cst.parse_expression(f"({inner},)" if len(values) == 1 else f"({inner})")
-    return cst.parse_expression(f"[{inner}]")
 
 
 def drop_parameters(job: Job, emptied: Sequence[Buffer], fused: int) -> None:
@@ -114,7 +106,7 @@ def _renumber(job: Job, edits: Edits, compilation: Compilation, key: str, gone: 
         refuse_shared_arguments(job, compilation)
         if isinstance(found.arg, cst.Name):
             raise Blocked("TL902", found.arg, f"`{key}` is set from `{found.arg.value}`, which other code may use too")
-        edits.replace(found.arg, _list_text(new, found.arg))
+        edits.replace(found.arg, listed_like(new, found.arg))
         job.change(rule, found.arg, f"`{key}`: {list(found.given)} -> {new}")
 
 

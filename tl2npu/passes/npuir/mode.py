@@ -8,7 +8,7 @@ import libcst as cst
 
 from tl2npu.results import KernelResult
 from tl2npu.source.bound import only_imports
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import is_docstring, nodes_of
 
 VARIABLE = "TILELANG_ASCEND_MODE"
 _LINE = f'os.environ["{VARIABLE}"] = "Developer"'
@@ -50,16 +50,9 @@ def _behind_imports(body: Sequence[cst.BaseStatement]) -> int:
     for number, statement in enumerate(body):
         if only_imports(statement):
             place = number + 1
-        elif not _is_docstring(statement):
+        elif not is_docstring(statement):
             break
     return place
-
-
-def _is_docstring(statement: cst.BaseStatement) -> bool:
-    return isinstance(statement, cst.SimpleStatementLine) and all(
-        isinstance(small, cst.Expr) and isinstance(small.value, (cst.SimpleString, cst.ConcatenatedString))
-        for small in statement.body
-    )
 
 
 def _is_future(statement: cst.BaseStatement) -> bool:

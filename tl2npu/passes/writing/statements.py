@@ -135,3 +135,12 @@ class Names:
 
 def _variables(loop: cst.CSTNode) -> set[str]:
     return mentioned(loop.target) if isinstance(loop, cst.For) else set()
+
+
+def listed_like(items: Sequence[object], like: cst.BaseExpression) -> cst.BaseExpression:
+    """Numbers or texts as a list, or as a tuple where ``like`` is one; one alone without brackets where ``like`` is."""
+    inner = ", ".join(map(str, items))
+    if isinstance(like, cst.Tuple):
+        return cst.parse_expression(f"({inner},)" if len(items) == 1 else f"({inner})")
+    alone = len(items) == 1 and isinstance(like, (cst.Integer, cst.UnaryOperation))
+    return cst.parse_expression(inner if alone else f"[{inner}]")

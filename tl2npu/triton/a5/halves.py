@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Expr, Index, Load, axis, axis_of, integers, loads, rebuilt
-from tl2npu.tile.integers import in_body
+from tl2npu.tile.integers import without_lets
 from tl2npu.tile.ir import (
     AtomicAdd,
     Buffer,
@@ -37,23 +37,10 @@ from tl2npu.triton.refused import Refused
 
 def whole(kernel: Kernel, half: str) -> Kernel:
     """The kernel without ``half``, the name of the vector core's number. Raises ``Refused`` (TL567)."""
-    kernel = replace(kernel, body=_without_lets(kernel.body, half))
+    kernel = replace(kernel, body=without_lets(kernel.body, lambda value: half in value.names))
     if half not in names_in(kernel.body):
         return kernel
     return _Whole(kernel, half).done()
-
-
-def _without_lets(body: tuple[Stmt, ...], half: str) -> tuple[Stmt, ...]:
-    """With integers that depend on the vector core written where they are used."""
-    for number, stmt in enumerate(body):
-        if isinstance(stmt, Let) and isinstance(stmt.value, Index) and half in stmt.value.value.names:
-            value = {stmt.name: stmt.value.value}
-            rest = in_body(body[number + 1 :], lambda part, value=value: part.substitute(value))  # type: ignore[misc]
-            return (*body[:number], *_without_lets(rest, half))
-        inner = with_bodies(stmt, lambda part: _without_lets(part, half))
-        if inner != stmt:
-            body = (*body[:number], inner, *body[number + 1 :])
-    return body
 
 
 def _names(stmt: Stmt) -> frozenset[str]:

@@ -150,7 +150,7 @@ class Memory:
         if index.atom.num != axis(0) or bins != pointer.local.shape[0]:
             raise self.scattered(index)
         if length.constant is None or bins.constant is None:
-            self.pin(length, bins)
+            self.state.pin_sizes(length, bins)
             raise self.scattered(index)
         rounds, rest = divmod(length.constant, bins.constant)
         if rounds > _ROUNDS or rest:
@@ -248,7 +248,9 @@ class Memory:
                 raise state.refuse("TL590", f"the index `{shown(index)}` of `{name}` may be negative")
             if masked and not state.ranges.less(index, pointer.local.shape[place]):
                 sizes = state.ranges.named(index)
-                self.pin(pointer.local.shape[place], sizes, *(state.ranges.last.get(n, sizes) for n in sizes.names))
+                self.state.pin_sizes(
+                    pointer.local.shape[place], sizes, *(state.ranges.last.get(n, sizes) for n in sizes.names)
+                )
                 raise state.refuse("TL590", f"the index `{shown(index)}` of `{name}` may be too large")
         finally:
             for key in last:
@@ -274,18 +276,10 @@ class Memory:
     def scattered(self, index: Sym) -> Refused:
         return self.state.refuse("TL590", f"the index `{shown(index)}` names no consecutive elements")
 
-    def pin(self, *values: Sym) -> None:
-        """Read again with the sizes in ``values`` as the numbers that the launch passes, if that is new."""
-        spec = self.state.spec
-        found = {name for value in values for name in value.names if name in spec.numbers and name not in spec.pinned}
-        if found:
-            spec.pinned |= found
-            raise Again
-
     def same(self, one: Sym, other: Sym) -> bool:
         """True if two sizes are equal, by the numbers that the launch passes where they have other names."""
         if one != other and (left := self.state.spec.number(one)) is not None and left == self.state.spec.number(other):
-            self.pin(one, other)
+            self.state.pin_sizes(one, other)
         return one == other
 
     def fits(self, one: Sym, other: Sym) -> bool:

@@ -15,7 +15,7 @@ from tl2npu.tile.spread import Spread
 from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read.build import most
 from tl2npu.triton.read.ranges import Ranges
-from tl2npu.triton.read.spec import Source, Spec
+from tl2npu.triton.read.spec import Again, Source, Spec
 from tl2npu.triton.read.values import Shape, Tile, Value
 from tl2npu.triton.refused import Refused
 
@@ -98,6 +98,14 @@ class State:
     def refuse(self, code: str, message: str) -> Refused:
         """A refusal at the statement that is read now."""
         return Refused(code, self.line, message)
+
+    def pin_sizes(self, *values: Sym) -> None:
+        """Read again with the sizes in ``values`` as the numbers that the launch passes, if that is new."""
+        spec = self.spec
+        found = {name for value in values for name in value.names if name in spec.numbers and name not in spec.pinned}
+        if found:
+            spec.pinned |= found
+            raise Again
 
     # names --------------------------------------------------------------------------------------------------------
 

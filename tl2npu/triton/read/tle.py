@@ -202,7 +202,7 @@ class Reader(Interpreter):
         for name in last:
             del ranges.last[name]
         if not inside:
-            self.memory.pin(flat.integer, *local.shape, *flat.shape)
+            self.memory.state.pin_sizes(flat.integer, *local.shape, *flat.shape)
             raise self.state.refuse("TL590", f"`{ast.unparse(node)}`: the offsets may leave a row")
         return tuple(Tile(flat.shape, Index(part)) for part in parts)
 
@@ -395,7 +395,7 @@ class Reader(Interpreter):
         for extent, size in zip(tile.shape, sizes, strict=True):
             count = extent // size
             if count * size != extent:
-                self.memory.pin(extent, size)
+                self.memory.state.pin_sizes(extent, size)
                 raise self.state.refuse("TL591", f"`{ast.unparse(node)}`: {size} does not divide {extent}")
             counts.append(count)
         if isinstance(index, tuple):

@@ -337,7 +337,8 @@ class _Fit:
                 )
             start, number, step = found
             if number is not None and step.constant != 1:
-                self.pin(step)
+                if self.may_ask:
+                    self.state.pin_sizes(step)
                 raise self.state.refuse("TL520", f"`{self.pointer.param}` is read or written with a step of {step}")
             covered = self.inside(place, part, extent, number)
             edge += covered
@@ -356,14 +357,6 @@ class _Fit:
             if not ranges.at_least_zero(parts[place]) and ranges.at_least_zero(more):
                 parts[place - 1], parts[place] = parts[place - 1] - 1, more
         return parts
-
-    def pin(self, step: Sym) -> None:
-        """A size that the launch passes as a number is read as that number."""
-        spec = self.state.spec
-        found = {name for name in step.names if name in spec.numbers and name not in spec.pinned}
-        if found and self.may_ask:
-            spec.pinned |= found
-            raise Again
 
     def ask_strides(self) -> None:
         """Where the kernel steps by a size that is not the tensor's own, have the host check that they are equal."""
@@ -405,8 +398,8 @@ class _Fit:
         valid = self.state.in_rows and all(self.ends_row(c, number) for c in self.conditions)
         valid = valid and not ranges.at_least_zero(-first - 1)  # the first row of the first block
         if not valid and not (index.names & ranges.unknown) and not ranges.at_least_zero(index):
-            for bound in ranges.bounds(-index):
-                self.pin(bound)
+            for bound in ranges.bounds(-index) if self.may_ask else ():
+                self.state.pin_sizes(bound)
             text = f"the index `{shown(index)}` of `{param}` may be negative"
             if number is not None and any(self.keeps_natural(c, index) for c in self.conditions):
                 raise Below(self.state.line, text, number, index)

@@ -15,10 +15,10 @@ from functools import partial
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.comparisons import at_most
+from tl2npu.kernel.comparisons import is_all_but_last
 from tl2npu.kernel.flow import Flow, reads_of, slots, writes_of
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Operand, Stmt, Sync
-from tl2npu.kernel.symbolic import Mod, Opaque, Sym
+from tl2npu.kernel.symbolic import Mod, Sym
 from tl2npu.passes.ascend.mma.numbers import Numbers
 from tl2npu.passes.ascend.mma.texts import map_indices, moved
 from tl2npu.passes.job import Job
@@ -129,7 +129,7 @@ def _check(flow: Flow, item: Prefetch) -> None:
         _between(flow, item, s) for s, _ in writes_of(flow.kernel.body, source)
     ):
         raise Blocked("TL321", node, f"`{source.name}` changes while `{item.buffer.name}` is prefetched from it")
-    if item.branch is not None and not _leaves_out_the_last(item, name):
+    if item.branch is not None and not _leaves_out_the_last(item):
         raise Blocked("TL323", item.branch.node, "this condition is not equivalent to `there is a next iteration`")
     expected = [s.substitute({name: _var(item.loop) - 1}) for s in slots(item.ahead.dst) or ()]
     for stmt, operand in reads_of(flow.kernel.body, item.buffer):
@@ -164,21 +164,12 @@ def _reads_it(flow: Flow, item: Prefetch, stmt: Stmt) -> bool:
     return True
 
 
-def _leaves_out_the_last(item: Prefetch, name: str) -> bool:
+def _leaves_out_the_last(item: Prefetch) -> bool:
     """``k < extent - 1`` and its likes: true in every iteration but the last."""
     assert item.branch is not None
     if item.branch.orelse or not _holds(item.branch.then, item.ahead):
         return False
-    condition = item.branch.cond.sym
-    sides = at_most(condition)
-    if isinstance(condition.atom, Opaque) and condition.atom.head == "NotEqual":
-        left, right = condition.atom.args
-        sides = (left, right - 1) if left.depends_on(name) else (right, left - 1)
-    if sides is None:
-        return False
-    left, right = sides
-    # it must say k + 1 <= extent - 1
-    return right - left == item.loop.ranges[0].extent - 2 - _var(item.loop)
+    return is_all_but_last(item.branch.cond.sym, _var(item.loop), item.loop.ranges[0].extent)
 
 
 def _holds(body: Sequence[Stmt], stmt: Stmt) -> bool:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
-from tl2npu.kernel.comparisons import at_most
+from tl2npu.kernel.comparisons import is_all_but_last
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.flow import Flow
-from tl2npu.kernel.model import Branch, Dim, Let, Loop, Range, Scalar, Stmt
+from tl2npu.kernel.model import Dim, Let, Loop, Range, Scalar, Stmt
 from tl2npu.kernel.ranges.reach import conjuncts
-from tl2npu.kernel.symbolic import Opaque, Sym, ceildiv, var
+from tl2npu.kernel.symbolic import Sym, ceildiv, var
 from tl2npu.passes.ascend.mma.numbers import Numbers
 from tl2npu.passes.ascend.mma.staging import Product, Staged
 
@@ -130,7 +130,7 @@ def _last(product: Product, item: Range, width: Sym, numbers: Numbers) -> tuple[
     branch = product.left.branch
     assert branch is not None
     assert product.other is not None
-    if not _is_all_but_last(branch, item):
+    if not is_all_but_last(branch.cond.sym, item.var, item.extent):
         raise Blocked("TL323", branch.node, "loads may only have the condition `all slices but the last`")
     for staged in (product.left, product.right):
         _check_complete(item.extent - 1, width, staged, numbers)
@@ -140,18 +140,6 @@ def _last(product: Product, item: Range, width: Sym, numbers: Numbers) -> tuple[
             text = f"the last slice of `{staged.source.buffer.name}` must be {width} deep like the others"
             raise Blocked("TL324", staged.load.node, text)
     return product.other
-
-
-def _is_all_but_last(branch: Branch, item: Range) -> bool:
-    condition = branch.cond.sym
-    sides = at_most(condition)
-    if isinstance(condition.atom, Opaque) and condition.atom.head == "NotEqual":
-        left, right = condition.atom.args
-        sides = (left, right - 1) if left == item.var else (right, left - 1)
-    if sides is None:
-        return False
-    left, right = sides
-    return right - left == item.extent - 2 - item.var
 
 
 def _counters(flow: Flow, product: Product) -> frozenset[str]:

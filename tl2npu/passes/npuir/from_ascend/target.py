@@ -6,9 +6,8 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc
+from tl2npu.passes.ascend.allocations import rename
 from tl2npu.passes.job import Job
-from tl2npu.passes.names import imports
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import mentioned
 
@@ -48,20 +47,4 @@ def launch(job: Job) -> None:
 
 def allocations(job: Job) -> None:
     """Explicit memories become ``alloc_shared`` and ``alloc_fragment``: the compiler places tiles by itself."""
-    edits = Edits(job.file.index)
-    seen: set[int] = set()
-    bare: set[str] = set()
-    for stmt in job.kernel.walk():
-        if not isinstance(stmt, Alloc) or not isinstance(stmt.buffer.node, cst.Call):
-            continue
-        func, new = stmt.buffer.node.func, _DEVELOPER.get(stmt.buffer.alloc)
-        if new is None or id(func) in seen:
-            continue
-        seen.add(id(func))
-        spelt = imports.spelling(job, new, func)
-        if spelt == new:
-            bare.add(new)
-        edits.replace(func, cst.parse_expression(spelt))
-        job.change("TL230", stmt.buffer.node, f"`{stmt.buffer.name}`: {stmt.buffer.alloc} -> {new}")
-    job.apply(edits)
-    imports.complete(job, bare, set(_DEVELOPER))
+    rename(job, lambda buffer: _DEVELOPER.get(buffer.alloc))

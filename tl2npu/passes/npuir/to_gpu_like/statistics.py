@@ -19,6 +19,7 @@ from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Opaque, 
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.to_gpu_like.regions import base
+from tl2npu.passes.writing.statements import listed_like
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import argument
 
@@ -61,7 +62,8 @@ def flatten(job: Job) -> None:
     for tile in tiles.values():
         shape = _shape(tile.buffer)
         assert shape is not None
-        edits.replace(shape, _shorter(shape, tile.axis))
+        sizes = [code(element.value) for axis, element in enumerate(shape.elements) if axis != tile.axis]
+        edits.replace(shape, listed_like(sizes, shape))
         job.change("TL446", tile.buffer.node, f"removed the unit axis of `{tile.buffer.name}`")
     job.apply(edits)
 
@@ -208,14 +210,6 @@ def _without(operand: Operand, axis: int) -> cst.BaseExpression:
         if i != axis
     )
     return cst.parse_expression(base(operand) if whole else f"{base(operand)}[{', '.join(kept)}]")
-
-
-def _shorter(shape: cst.Tuple | cst.List, axis: int) -> cst.BaseExpression:
-    kept = [code(element.value) for i, element in enumerate(shape.elements) if i != axis]
-    text = ", ".join(kept)
-    if isinstance(shape, cst.List):
-        return cst.parse_expression(f"[{text}]")
-    return cst.parse_expression(f"({text},)" if len(kept) == 1 else f"({text})")
 
 
 def _operands(kernel: Kernel) -> Iterator[Operand]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import body_of, returns
+from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env, Helper
 from tl2npu.kernel.expressions import code
@@ -15,7 +15,8 @@ from tl2npu.kernel.model import Buffer, Memory
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names
 from tl2npu.passes.writing.substitute import Unclear, bound_names, loop_targets, reads, substituted
-from tl2npu.source.tree import mentioned, names_in, nodes_of, walk
+from tl2npu.source.named_by_call import returns
+from tl2npu.source.tree import is_docstring, mentioned, names_in, nodes_of, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Inliner:
         """The text for a call; its value is to be called ``target`` where it is a variable of the helper."""
         node = site.helper.node
         arguments = self._arguments(site)
-        statements = [s for s in body_of(node) if not _is_docstring(s)]
+        statements = [s for s in body_of(node) if not is_docstring(s)]
         result = _result(node, statements)
         if result is not None:
             statements = _without_last(statements)
@@ -200,15 +201,6 @@ def _references(node: cst.FunctionDef) -> set[str]:
         if param.annotation is not None and code(param.annotation.annotation).rsplit(".", 1)[-1] in ("Ref", "Var"):
             found.add(param.name.value)
     return found
-
-
-def _is_docstring(statement: cst.CSTNode) -> bool:
-    return (
-        isinstance(statement, cst.SimpleStatementLine)
-        and len(statement.body) == 1
-        and isinstance(statement.body[0], cst.Expr)
-        and isinstance(statement.body[0].value, (cst.SimpleString, cst.ConcatenatedString))
-    )
 
 
 def _result(node: cst.FunctionDef, statements: Sequence[cst.CSTNode]) -> cst.BaseExpression | None:

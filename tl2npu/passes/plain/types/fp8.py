@@ -18,7 +18,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Memory, Op
 from tl2npu.passes.job import Job
-from tl2npu.passes.plain.types.reach import arguments, bound_names, of_others, parts, top_statement
+from tl2npu.passes.plain.types.reach import arguments, bound_names, of_others, parts
 from tl2npu.passes.plain.types.values import LIBRARY, TypeValues
 from tl2npu.passes.plain.unsupported.types import types_named, types_of
 from tl2npu.source.edits import Edits
@@ -110,7 +110,7 @@ def _refuse_bits(job: Job, narrow: dict[str, str]) -> None:
 def _written(job: Job, values: TypeValues) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """The expressions that name a type of 8 bits, each with what takes its place."""
     index, names = job.file.index, job.file.names
-    top, own, others = top_statement(job), parts(job), list(of_others(job))
+    top, own, others = job.file.index.top(job.located.node), parts(job), list(of_others(job))
     aside = {id(other) for other in others}
     inside = bound_names(top) if isinstance(top, cst.FunctionDef) else set()
     constants = _constants(job, values) - inside

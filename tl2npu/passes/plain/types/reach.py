@@ -15,7 +15,7 @@ from tl2npu.source.tree import calls_in, names_in, nodes_of, walk
 
 def parts(job: Job) -> list[cst.CSTNode]:
     """The statements of the module that make the kernel: its factory, the constants and helpers that it uses."""
-    top = top_statement(job)
+    top = job.file.index.top(job.located.node)
     found: list[cst.CSTNode] = [top]
     seen = {id(top)}
     wanted = _free_names(top)
@@ -34,12 +34,6 @@ def parts(job: Job) -> list[cst.CSTNode]:
     return found
 
 
-def top_statement(job: Job) -> cst.CSTNode:
-    """The statement of the module that the kernel stands in."""
-    *_, top, _module = (job.located.node, *job.file.index.ancestors(job.located.node))
-    return top
-
-
 def nodes(job: Job) -> Iterator[cst.CSTNode]:
     """Every node of :func:`parts` without what makes other prim_funcs, then of the arguments of its callers."""
     others = list(of_others(job))
@@ -56,7 +50,7 @@ def arguments(job: Job, own: Sequence[cst.CSTNode], others: Sequence[cst.CSTNode
     if job.located.factory is not None:
         for other in others:
             yield from _arguments(other, job.located.factory.node.name.value)
-    top = top_statement(job)
+    top = job.file.index.top(job.located.node)
     if isinstance(top, cst.FunctionDef):
         for statement in job.module.body:
             if all(statement is not part for part in own):

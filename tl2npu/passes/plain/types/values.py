@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.kernel.bindings import element_pairs, returns
+from tl2npu.kernel.bindings import element_pairs
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import functions
 from tl2npu.passes.job import Job
 from tl2npu.source.literals import text_of
+from tl2npu.source.named_by_call import returns
 from tl2npu.source.tree import children
 
 LIBRARY = {
