@@ -33,6 +33,31 @@ from tl2npu.kernel.model import (
 )
 
 
+def scalars(stmt: Stmt) -> list[Scalar]:
+    """The numbers of one statement itself: arguments, options of a copy, a value, a condition."""
+    if isinstance(stmt, (Op, Sync)):
+        return [arg for arg in stmt.args.values() if isinstance(arg, Scalar)]
+    if isinstance(stmt, Copy):
+        return list(stmt.options.values())
+    if isinstance(stmt, (Let, Store)):
+        return [stmt.value]
+    return [stmt.cond] if isinstance(stmt, Branch) else []
+
+
+def accesses_of(kernel: Kernel, buffer: Buffer) -> Iterator[tuple[Stmt, Access]]:
+    """Every access of a buffer in the kernel, in text order."""
+    for stmt in kernel.walk():
+        yield from ((stmt, access) for access in accesses(stmt) if access.operand.buffer is buffer)
+
+
+def uses_of(kernel: Kernel, buffer: Buffer) -> list[tuple[Stmt, Operand]]:
+    """Every place where the kernel names a buffer for an access, once."""
+    found: dict[int, tuple[Stmt, Operand]] = {}
+    for stmt, access in accesses_of(kernel, buffer):
+        found.setdefault(id(access.operand.node), (stmt, access.operand))
+    return list(found.values())
+
+
 def accesses(stmt: Stmt) -> tuple[Access, ...]:
     """Accesses of one statement itself (not of the statements inside it)."""
     if stmt.accessed is None:
@@ -45,31 +70,24 @@ def _accesses(stmt: Stmt) -> Iterator[Access]:
         yield Access(stmt.src, True, False)
         yield Access(stmt.dst, False, True)
         yield from _elements((*stmt.src.loads, *stmt.dst.loads))
-        for option in stmt.options.values():
-            yield from _elements(option.loads)
     elif isinstance(stmt, Op):
         for name, arg in stmt.args.items():
-            if isinstance(arg, Scalar):
-                yield from _elements(arg.loads)
-                continue
-            yield from _op_access(stmt, name, arg)
+            if isinstance(arg, Operand):
+                yield from _op_access(stmt, name, arg)
             yield from _elements(arg.loads)
+        return
     elif isinstance(stmt, Store):
         yield Access(stmt.target, stmt.augmented, True, True)
         yield from _elements((*stmt.value.loads, *stmt.target.loads))
-    elif isinstance(stmt, Let):
-        yield from _elements(stmt.value.loads)
-    elif isinstance(stmt, Branch):
-        yield from _elements(stmt.cond.loads)
+        return
     elif isinstance(stmt, Loop):
         yield from _elements(stmt.loads)
-    elif isinstance(stmt, Sync):
-        for scalar in stmt.args.values():
-            yield from _elements(scalar.loads)
     elif isinstance(stmt, Opaque):
         for buffer in stmt.buffers:
             operand = Operand(buffer, None, buffer.node)  # type: ignore[arg-type]
             yield Access(operand, True, True)
+    for scalar in scalars(stmt):
+        yield from _elements(scalar.loads)
 
 
 def _elements(loads: tuple[Operand, ...]) -> Iterator[Access]:

@@ -6,13 +6,14 @@ that only goes from one bfloat16 buffer to another is no matter of arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.access import scalars
 from tl2npu.kernel.expressions import Evaluator
-from tl2npu.kernel.model import Branch, Buffer, Kernel, Let, Op, Operand, Scalar, Stmt, Store, walk_with_parents
+from tl2npu.kernel.model import Buffer, Copy, Kernel, Let, Operand, Stmt, Store, walk_with_parents
 from tl2npu.source.tree import names_in, nodes_of
 
 
@@ -33,7 +34,7 @@ def converted(kernel: Kernel, evaluator: Evaluator, is_bfloat: Callable[[Buffer]
     for stmt, parents in walk_with_parents(kernel.body):
         if isinstance(stmt, Let) and stmt.name in moved:
             continue
-        for scalar in _scalars(stmt):
+        for scalar in scalars(stmt) if not isinstance(stmt, Copy) else ():
             if isinstance(stmt, Store) and isinstance(scalar.node, cst.Subscript) and is_bfloat(stmt.target.buffer):
                 continue
             for node in nodes_of(scalar.node, cst.Subscript):
@@ -49,18 +50,9 @@ def _moved(kernel: Kernel, is_bfloat: Callable[[Buffer], bool]) -> set[str]:
     names = {stmt.name for stmt in lets if isinstance(stmt.value.node, cst.Subscript)}
     stored: set[str] = set()
     for stmt in kernel.walk():
-        for scalar in _scalars(stmt):
+        for scalar in scalars(stmt) if not isinstance(stmt, Copy) else ():
             if isinstance(stmt, Store) and isinstance(scalar.node, cst.Name) and is_bfloat(stmt.target.buffer):
                 stored.add(scalar.node.value)
             else:
                 names -= {name.value for name in names_in(scalar.node)}
     return names & stored
-
-
-def _scalars(stmt: Stmt) -> Iterator[Scalar]:
-    if isinstance(stmt, (Let, Store)):
-        yield stmt.value
-    elif isinstance(stmt, Branch):
-        yield stmt.cond
-    elif isinstance(stmt, Op):
-        yield from (arg for arg in stmt.args.values() if isinstance(arg, Scalar))

@@ -87,6 +87,10 @@ class Dim:
         """True for a plain index, False for a slice."""
         return type(self.node) is not cst.Slice
 
+    def covers(self, size: Sym) -> bool:
+        """True for a slice that takes all of an axis of that size."""
+        return not self.is_point and self.lo.is_zero and self.extent == size
+
 
 @dataclass(frozen=True, eq=False)
 class Operand:
@@ -112,8 +116,7 @@ class Operand:
         if self.dims is None:
             return True
         return len(self.dims) == len(self.buffer.shape) and all(
-            not dim.is_point and dim.lo.is_zero and dim.extent == size
-            for dim, size in zip(self.dims, self.buffer.shape, strict=False)
+            dim.covers(size) for dim, size in zip(self.dims, self.buffer.shape, strict=False)
         )
 
 

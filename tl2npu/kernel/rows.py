@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses, side_of
+from tl2npu.kernel.access import accesses, scalars, side_of
 from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Closure, Env
@@ -208,22 +208,14 @@ class Rows:
             self._load_evidence(stmt, operand)
 
     def _scalar_use(self, stmt: Stmt) -> None:
-        scalars: Iterator[Scalar] = iter(())
-        if isinstance(stmt, Op):
-            scalars = (arg for arg in stmt.args.values() if isinstance(arg, Scalar))
-        elif isinstance(stmt, Store):
-            scalars = iter([stmt.value])
-        elif isinstance(stmt, Branch):
-            scalars = iter([stmt.cond])
-        elif isinstance(stmt, Loop):
-            for item in stmt.ranges:
-                if self._depends(item.start) or self._depends(item.extent):
-                    raise Blocked("TL220", stmt.node, f"the bounds of loop `{item.name}` depend on vid")
-        for scalar in scalars:
+        for item in stmt.ranges if isinstance(stmt, Loop) else ():
+            if self._depends(item.start) or self._depends(item.extent):
+                raise Blocked("TL220", stmt.node, f"the bounds of loop `{item.name}` depend on vid")
+        for scalar in scalars(stmt) if isinstance(stmt, (Op, Store, Branch)) else ():
             sym = scalar.sym
             for load in scalar.loads:
                 sym = const(0) if sym.depends_on(self.vid) and load.dims and self._is_plain_load(sym, load) else sym
-            if self._depends(sym) and not isinstance(stmt, Let):
+            if self._depends(sym):
                 if any(
                     at(sym, self.vid, 1) == at(sym, self.vid, 0).substitute({str(r.var): r.var + r.extent})
                     for r in self.loops[stmt]
@@ -407,7 +399,8 @@ class Rows:
                         self._check_value(stmt, dim.extent, split)
         if isinstance(stmt, Op):
             self._check_op(stmt)
-        for scalar in _scalars(stmt):
+        named = isinstance(stmt, Let) and is_arithmetic(stmt.value.sym)  # it is judged where the name is used
+        for scalar in scalars(stmt) if isinstance(stmt, (Op, Store, Branch, Let)) and not named else ():
             if scalar.loads:
                 for sym in _values_of_names(scalar.node, stmt.env):
                     self._check_value(stmt, sym, split)
@@ -480,15 +473,6 @@ class Rows:
             if other.half is not None and other is not axis and self.parity.equal(buffer.shape[0], other.half):
                 axis.half = other.half
                 return
-
-
-def _scalars(stmt: Stmt) -> list[Scalar]:
-    """The scalar expressions of a statement itself."""
-    if isinstance(stmt, Op):
-        return [arg for arg in stmt.args.values() if isinstance(arg, Scalar)]
-    if isinstance(stmt, Store) or (isinstance(stmt, Let) and not is_arithmetic(stmt.value.sym)):
-        return [stmt.value]  # arithmetic that only has a name is judged where the name is used
-    return [stmt.cond] if isinstance(stmt, Branch) else []
 
 
 def _values_of_names(node: cst.CSTNode, env: Env) -> Iterator[Sym]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tl2npu.kernel.model import Branch, Copy, Kernel, Let, Loop, Op, Operand, Scalar, Stmt, Store, Sync
+from tl2npu.kernel.access import scalars
+from tl2npu.kernel.model import Copy, Kernel, Loop, Op, Stmt, Store
 from tl2npu.kernel.symbolic import Sym
 
 
@@ -22,24 +23,9 @@ def integers(stmt: Stmt) -> Iterator[Sym]:
             yield from (item.start, item.extent)
             yield from () if item.step is None else (item.step,)
         yield from () if stmt.num_stages is None else (stmt.num_stages,)
-    elif isinstance(stmt, Copy):
-        yield from (*_of(stmt.src), *_of(stmt.dst))
-        yield from (option.sym for option in stmt.options.values())
-    elif isinstance(stmt, (Op, Sync)):
-        for arg in stmt.args.values():
-            yield from _of(arg)
-    elif isinstance(stmt, Store):
-        yield from (*_of(stmt.target), stmt.value.sym)
-    elif isinstance(stmt, Let):
-        yield stmt.value.sym
-    elif isinstance(stmt, Branch):
-        yield stmt.cond.sym
-
-
-def _of(given: Operand | Scalar) -> Iterator[Sym]:
-    if isinstance(given, Scalar):
-        yield given.sym
-        return
-    for dim in given.dims or ():
-        yield dim.lo
-        yield from () if dim.extent is None else (dim.extent,)
+    own = (stmt.src, stmt.dst) if isinstance(stmt, Copy) else (stmt.target,) if isinstance(stmt, Store) else ()
+    for operand in (operand for _, operand in stmt.operands) if isinstance(stmt, Op) else own:
+        for dim in operand.dims or ():
+            yield dim.lo
+            yield from () if dim.extent is None else (dim.extent,)
+    yield from (scalar.sym for scalar in scalars(stmt))

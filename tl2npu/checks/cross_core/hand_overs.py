@@ -13,7 +13,7 @@ from tl2npu.checks.cross_core.channels import OnChip, Touch, on_chip
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.kernel.access import accesses, is_on_chip
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Dim, Loop, Stmt, children, walk
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Stmt, children, walk
 
 _NO_WORKSPACE_DTYPE = ("bool", "uint4", "int4")
 
@@ -120,17 +120,13 @@ def _check_row(subject: Subject, item: OnChip) -> Iterator[Finding]:
     assert row is not None
     assert dims is not None
     columns = dims[1:]
-    full = len(dst.shape) == len(dims) == 2 and _is_all(columns[0], dst) and item.copy.src.is_whole
+    full = len(dst.shape) == len(dims) == 2 and columns[0].covers(dst.shape[1]) and item.copy.src.is_whole
     if item.to_vector or not full or len(src.shape) != 1:
         yield Finding("TL841", node, f"`{code(item.copy.dst.node)}` is a part of `{dst.name}`")
     elif not subject.same(src.shape[0], dst.shape[1]):
         yield Finding("TL841", node, f"`{src.name}` and a row of `{dst.name}` have different lengths")
     elif not row.start.is_zero or not subject.same(row.extent, dst.shape[0]):
         yield Finding("TL841", node, f"the loop over `{row.name}` does not fill all rows of `{dst.name}`")
-
-
-def _is_all(dim: Dim, buffer: Buffer) -> bool:
-    return not dim.is_point and dim.lo.is_zero and dim.extent == buffer.shape[1]
 
 
 def _same_dtype(left: Buffer, right: Buffer) -> bool:

@@ -20,7 +20,7 @@ from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import DEFAULT_TARGET, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.lifetimes import Block, Glance, Leaf, Step, Tile
-from tl2npu.kernel.access import accesses, is_on_chip, side_of
+from tl2npu.kernel.access import accesses, is_on_chip, scalars, side_of
 from tl2npu.kernel.factories.configs import COMBINE
 from tl2npu.kernel.model import (
     Alloc,
@@ -35,7 +35,6 @@ from tl2npu.kernel.model import (
     Opaque,
     Operand,
     Range,
-    Scalar,
     ScopeBlock,
     Side,
     Stmt,
@@ -446,17 +445,8 @@ def _again(made: _Made, names: frozenset[str] | None, tiles: Container[Tile]) ->
 
 def _names_of(stmt: Stmt) -> frozenset[str]:
     """The variables in the indices and numbers of a statement."""
-    operands: list[Operand] = []
-    scalars: list[Scalar] = []
-    if isinstance(stmt, Copy):
-        operands, scalars = [stmt.src, stmt.dst], list(stmt.options.values())
-    elif isinstance(stmt, Op):
-        operands = [arg for arg in stmt.args.values() if isinstance(arg, Operand)]
-        scalars = [arg for arg in stmt.args.values() if isinstance(arg, Scalar)]
-    elif isinstance(stmt, Store):
-        operands, scalars = [stmt.target, *stmt.value.loads], [stmt.value]
-    found = {name for scalar in scalars for name in scalar.sym.variables()}
-    for operand in (*operands, *(load for scalar in scalars for load in scalar.loads)):
-        for dim in operand.dims or ():
-            found |= dim.lo.variables()
-    return frozenset(found)
+    if not isinstance(stmt, (Copy, Op, Store)):
+        return frozenset()
+    dims = (dim for access in accesses(stmt) for dim in access.operand.dims or ())
+    values = (*(scalar.sym for scalar in scalars(stmt)), *(dim.lo for dim in dims))
+    return frozenset(name for value in values for name in value.variables())

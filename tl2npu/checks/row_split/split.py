@@ -137,7 +137,7 @@ def is_row_view(operand: Operand, whole: bool = True) -> bool:
     rest = list(zip(dims[1:], operand.buffer.shape[1:], strict=False))
     if all(dim.is_point for dim, _ in rest):
         return False
-    return not whole or all(not dim.is_point and dim.lo.is_zero and dim.extent == size for dim, size in rest)
+    return not whole or all(dim.covers(size) for dim, size in rest)
 
 
 def is_element(operand: Operand) -> bool:
@@ -149,7 +149,7 @@ def is_element(operand: Operand) -> bool:
 def starts_whole(operand: Operand) -> bool:
     """The operand starts at offset 0 and covers the rows: the whole buffer, or all rows of some columns from 0."""
     dims = operand.dims
-    return dims is None or (not dims[0].is_point and dims[0].lo.is_zero and dims[0].extent == operand.buffer.shape[0])
+    return dims is None or dims[0].covers(operand.buffer.shape[0])
 
 
 def is_half(operand: Operand) -> bool:
@@ -166,7 +166,7 @@ def is_half(operand: Operand) -> bool:
         isinstance(node, cst.Slice)
         and node.lower is None
         and dims[0].extent == shape[0] // const(2)
-        and all(not dim.is_point and dim.lo.is_zero and dim.extent == size for dim, size in rest)
+        and all(dim.covers(size) for dim, size in rest)
     )
 
 

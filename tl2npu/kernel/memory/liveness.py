@@ -189,7 +189,7 @@ class Liveness:
             return False
         sweeping: list[Range] = []
         for dim, size in zip(dims, shape, strict=True):
-            whole = not dim.is_point and dim.lo.is_zero and dim.extent == size
+            whole = dim.covers(size)
             over = [item for item in loop.ranges if dim.lo == item.var and item.start.is_zero and item.extent == size]
             if not (whole or (over and dim.is_point)):
                 return False

@@ -82,7 +82,7 @@ def _is_row(operand: Operand, row: object) -> bool:
     dims = operand.dims
     if dims is None or len(dims) != 2 or len(operand.buffer.shape) != 2:
         return False
-    whole = not dims[1].is_point and dims[1].lo.is_zero and dims[1].extent == operand.buffer.shape[1]
+    whole = dims[1].covers(operand.buffer.shape[1])
     return dims[0].is_point and dims[0].lo == row and whole
 
 

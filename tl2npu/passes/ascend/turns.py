@@ -79,11 +79,7 @@ def _find(flow: Flow, buffer: Buffer) -> Turns | None:
 def _slot(operand: Operand) -> Sym | None:
     dims = operand.dims or ()
     rest = zip(dims[1:], operand.buffer.shape[1:], strict=False)
-    if (
-        len(dims) != 3
-        or not dims[0].is_point
-        or not all(not d.is_point and d.lo.is_zero and d.extent == s for d, s in rest)
-    ):
+    if len(dims) != 3 or not dims[0].is_point or not all(d.covers(s) for d, s in rest):
         return None
     return dims[0].lo
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses_of
 from tl2npu.kernel.atomics import refuse_atomic, sized
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
@@ -118,7 +118,7 @@ def _skip_staging(job: Job) -> None:
         target, staged = stmt.args["dst"], stmt.args["src"]
         if not isinstance(staged, Operand) or not staged.is_whole or not isinstance(target, Operand):
             continue
-        users = [s for s in kernel.walk() if any(a.operand.buffer is staged.buffer for a in accesses(s))]
+        users = list(dict.fromkeys(stmt for stmt, _ in accesses_of(kernel, staged.buffer)))
         copies = [s for s in users if isinstance(s, Copy)]
         if len(users) != 2 or len(copies) != 1 or not copies[0].dst.is_whole or not copies[0].src.is_whole:
             continue

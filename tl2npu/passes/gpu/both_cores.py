@@ -24,7 +24,7 @@ import libcst as cst
 from tl2npu.dialects.ascend.arguments import COUNTED
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, accesses_of
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
@@ -136,9 +136,7 @@ def _copies(kernel: Kernel) -> Iterator[Copy]:
 
 
 def _uses(kernel: Kernel, buffer: Buffer) -> int:
-    return sum(
-        a.operand.buffer is buffer for stmt in kernel.walk() if not isinstance(stmt, Alloc) for a in accesses(stmt)
-    )
+    return sum(not isinstance(stmt, Alloc) for stmt, _ in accesses_of(kernel, buffer))
 
 
 def _left_out(edits: Edits, copy: Copy, buffer: Buffer) -> Copy:
@@ -320,8 +318,7 @@ class _Words:
         where = sites(self.job.kernel) if self.rows else {}
         behind: dict[cst.CSTNode, list[cst.CSTNode]] = {}
         for buffer, places in self.rows.items():
-            every = ((stmt, access) for stmt in self.job.kernel.walk() for access in accesses(stmt))
-            found = [(stmt, access) for stmt, access in every if access.operand.buffer is buffer]
+            found = list(accesses_of(self.job.kernel, buffer))
             writers = [stmt for stmt, access in found if access.writes]
             reading = {id(place) for place in places}
             readers = [stmt for stmt, access in found if id(access.operand.node) in reading]

@@ -70,4 +70,4 @@ def contiguous(target: Operand) -> bool:
         dims.pop(0)
     whole = target.buffer.shape[len(target.dims) - len(dims) :]
     rest = list(zip(dims, whole, strict=False))[1:]
-    return all(not dim.is_point and dim.lo.is_zero and dim.extent == size for dim, size in rest)
+    return all(dim.covers(size) for dim, size in rest)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Stmt, children, walk
 from tl2npu.passes.job import Job
@@ -71,7 +71,7 @@ def one_by_one(job: Job) -> bool:
         firsts = {code(item.first) if item.first is not None else "" for item in found if item.index is index}
         if not elsewhere and firsts == {""}:
             continue
-        loads = [stmt for stmt in kernel.walk() for a in accesses(stmt) if a.writes and a.operand.buffer is index]
+        loads = [stmt for stmt, access in accesses_of(kernel, index) if access.writes]
         if len(loads) != 1 or not isinstance(loads[0], Copy) or loads[0].src.buffer.memory is not Memory.GM:
             return False
         if len(firsts) != 1 or not all(_is_known(job, item, loads[0]) for item in found if item.index is index):
@@ -115,7 +115,7 @@ def _write(job: Job, edits: Edits, item: _Gather, row: str, index: str) -> None:
         (filled,) = [operand.node for _, operand in item.fill.operands if operand.buffer is tile]
         fill = parse(job, code(replaced(item.fill.node, {id(filled): cst.Name(row)})).strip(), loop.node)
         edits.remove(item.fill.node)
-        (guard, *others) = made
+        guard, *others = made
         if isinstance(guard, cst.If) and guard.orelse is None and not others:  # a row is loaded or filled
             made = [guard.with_changes(orelse=cst.Else(cst.IndentedBlock(fill)))]
         else:
@@ -170,8 +170,7 @@ def _gather(kernel: Kernel, before: Stmt | None, loop: Loop, after: Stmt) -> _Ga
         fill = None
     if fill is None and load not in loop.body:
         return None
-    uses = [stmt for stmt in kernel.walk() for a in accesses(stmt) if a.operand.buffer is tile.buffer]
-    if {*map(id, uses)} - {id(after), id(load), id(fill)}:
+    if {id(stmt) for stmt, _ in accesses_of(kernel, tile.buffer)} - {id(after), id(load), id(fill)}:
         return None
     return _Gather(fill, loop, load, after, index[0])
 
@@ -179,9 +178,4 @@ def _gather(kernel: Kernel, before: Stmt | None, loop: Loop, after: Stmt) -> _Ga
 def _is_used_elsewhere(kernel: Kernel, index: Buffer, loops: Sequence[Loop]) -> bool:
     """Whether more than its load and the gathers read an index vector."""
     inside = {id(stmt) for loop in loops for stmt in (loop, *walk(loop.body))}
-    return any(
-        a.reads and a.operand.buffer is index
-        for stmt in kernel.walk()
-        if id(stmt) not in inside
-        for a in accesses(stmt)
-    )
+    return any(access.reads and id(stmt) not in inside for stmt, access in accesses_of(kernel, index))

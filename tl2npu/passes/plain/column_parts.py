@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import uses_of
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Buffer, Copy, Dim, Let, Loop, Op, Operand, Stmt, Store
+from tl2npu.kernel.model import Alloc, Buffer, Copy, Let, Loop, Op, Operand, Store
 from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.render import Unrenderable, render
@@ -60,15 +60,9 @@ def take_apart(job: Job) -> None:
         job.apply(writer.edits)
 
 
-def _uses(job: Job, buffer: Buffer) -> list[tuple[Stmt, Operand]]:
-    """Every access, once."""
-    found = {id(a.operand.node): (s, a.operand) for s in job.kernel.walk() for a in accesses(s)}
-    return [(stmt, operand) for stmt, operand in found.values() if operand.buffer is buffer]
-
-
 def _in_products(job: Job, buffer: Buffer) -> bool:
     """Whether a product takes a part of the columns."""
-    uses = _uses(job, buffer)
+    uses = uses_of(job.kernel, buffer)
     return any(isinstance(stmt, Op) and "gemm" in stmt.op.name and _columns(buffer, use) for stmt, use in uses)
 
 
@@ -77,18 +71,14 @@ def _columns(buffer: Buffer, operand: Operand) -> tuple[Sym, Sym] | None:
     if operand.dims is None or operand.is_indexed or operand.is_whole:
         return None
     *rows, last = operand.dims
-    if last.extent is None or not all(_is_all(dim, size) for dim, size in zip(rows, buffer.shape, strict=False)):
+    if last.extent is None or not all(dim.covers(size) for dim, size in zip(rows, buffer.shape, strict=False)):
         raise _Unclear
     return last.lo, last.lo + last.extent
 
 
-def _is_all(dim: Dim, size: Sym) -> bool:
-    return not dim.is_point and dim.lo.is_zero and dim.extent == size
-
-
 def _parts(job: Job, buffer: Buffer) -> list[_Part]:
     """The parts, each of which some statement takes alone, and which make up the tile."""
-    taken = {columns for _, use in _uses(job, buffer) if (columns := _columns(buffer, use)) is not None}
+    taken = {columns for _, use in uses_of(job.kernel, buffer) if (columns := _columns(buffer, use)) is not None}
     names, found, start = Names(job), list[_Part](), const(0)
     while start != buffer.shape[-1]:
         ends = [hi for lo, hi in taken if lo == start]
@@ -116,7 +106,7 @@ class _Writer:
         self._allocation()
         self._second_names()
         loops = {id(inner): loop for loop in self.job.kernel.walk() if isinstance(loop, Loop) for inner in loop.body}
-        for stmt, use in _uses(self.job, self.buffer):
+        for stmt, use in uses_of(self.job.kernel, self.buffer):
             columns = _columns(self.buffer, use)
             if stmt.via:
                 raise _Unclear

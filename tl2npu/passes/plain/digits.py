@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import uses_of
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Dim, Let, Loop, Operand, Stmt
@@ -44,7 +44,7 @@ def join(job: Job) -> None:
 
 
 def _joined(job: Job, tensor: Buffer) -> bool:
-    uses = list(_uses(job, tensor))
+    uses = uses_of(job.kernel, tensor)
     numbers = [_number(job, stmt, operand) for stmt, operand in uses]
     if not numbers or job.kernel.launch is None or not any(n is not None and _counts(job, n.value) for n in numbers):
         return False
@@ -65,7 +65,7 @@ def _joined(job: Job, tensor: Buffer) -> bool:
     _make(job, tensor, name, first)
     edits = Edits(job.file.index)
     again = next(param for param in job.kernel.params if param.name == tensor.name)
-    elements = [operand for _, operand in _uses(job, again) if operand.dims is not None]
+    elements = [operand for _, operand in uses_of(job.kernel, again) if operand.dims is not None]
     for operand, text in zip(elements, texts, strict=True):
         edits.replace(operand.node, expression(job, f"{name}[{text}]", operand.node))
     job.apply(edits)
@@ -90,16 +90,6 @@ def _counts(job: Job, value: Sym) -> bool:
     loops = (stmt for stmt in job.kernel.walk() if isinstance(stmt, Loop) and stmt.kind == "parallel")
     counted = {name for loop in loops for item in loop.ranges for name in item.var.variables()}
     return not counted.isdisjoint(value.variables())
-
-
-def _uses(job: Job, tensor: Buffer) -> Iterator[tuple[Stmt, Operand]]:
-    """Every access, once."""
-    seen: set[int] = set()
-    for stmt in job.kernel.walk():
-        for access in accesses(stmt):
-            if access.operand.buffer is tensor and id(access.operand.node) not in seen:
-                seen.add(id(access.operand.node))
-                yield stmt, access.operand
 
 
 def number_along(job: Job, env: Env, dims: Sequence[Dim], sizes: Sequence[Sym]) -> str | None:

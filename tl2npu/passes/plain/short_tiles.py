@@ -7,14 +7,12 @@ another one. Where nothing but loops of one length uses a tile, it gets that len
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import libcst as cst
 
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import callers_of
-from tl2npu.kernel.model import Buffer, Loop, Operand, Range
+from tl2npu.kernel.model import Buffer, Loop, Range
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
 
@@ -25,7 +23,8 @@ def lengthen(job: Job) -> None:
     loops = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Loop)]
     ranges = {item.var: item for loop in loops for item in loop.ranges if item.start.is_zero and item.step is None}
     for buffer in job.kernel.buffers.values():
-        uses = list(_uses(job, buffer)) if buffer.is_tile and isinstance(buffer.node, cst.Call) else []
+        made = buffer.is_tile and isinstance(buffer.node, cst.Call)
+        uses = [access.operand for _, access in accesses_of(job.kernel, buffer)] if made else []
         if not uses or any(not use.is_indexed or len(use.dims or ()) != len(buffer.shape) for use in uses):
             continue
         for axis, (size, node) in enumerate(zip(buffer.shape, buffer.shape_nodes, strict=True)):
@@ -40,13 +39,6 @@ def lengthen(job: Job) -> None:
                 job.change("TL628", buffer.node, f"`{code(node)}` -> `{used}`")
                 job.note("TL628", buffer.node, text, "warning")
     job.apply(edits)
-
-
-def _uses(job: Job, buffer: Buffer) -> Iterator[Operand]:
-    for stmt in job.kernel.walk():
-        for access in accesses(stmt):
-            if access.operand.buffer is buffer:
-                yield access.operand
 
 
 def _is_short(job: Job, item: Range, buffer: Buffer, axis: int) -> bool:

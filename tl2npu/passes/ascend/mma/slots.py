@@ -100,7 +100,7 @@ def _shorter(operand: Operand, extra: int) -> cst.BaseExpression:
     assert operand.dims is not None
     rest = operand.dims[extra:]
     shape = operand.buffer.shape[extra:]
-    whole = all(not d.is_point and d.lo.is_zero and d.extent == s for d, s in zip(rest, shape, strict=True))
+    whole = all(d.covers(s) for d, s in zip(rest, shape, strict=True))
     starts = all(d.is_point and d.lo.is_zero for d in rest)
     if whole or starts:
         return operand.node.value

@@ -128,8 +128,7 @@ def _check_slot(load: Copy, there: Sequence[Sym] | None, slot: Sequence[Sym], bu
         where = load.src.buffer.memory.value
         raise Blocked("TL327", load.node, f"`{buffer.name}` is loaded from {where}, not from L1")
     if load.dst.dims is not None and not all(
-        not d.is_point and d.lo.is_zero and d.extent == size
-        for d, size in zip(load.dst.dims[-2:], buffer.shape[-2:], strict=True)
+        d.covers(size) for d, size in zip(load.dst.dims[-2:], buffer.shape[-2:], strict=True)
     ):
         raise Blocked("TL324", load.node, f"this load fills only a part of `{buffer.name}`")
 

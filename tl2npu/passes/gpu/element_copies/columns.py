@@ -69,7 +69,7 @@ def _uses(kernel: Kernel, buffer: Buffer) -> list[tuple[Part, Operand]] | None:
             if operand.dims is None or len(operand.dims) != _MATRIX or operand.is_whole:
                 return None
             rows, columns = operand.dims
-            whole = not rows.is_point and rows.lo.is_zero and rows.extent == buffer.shape[0]
+            whole = rows.covers(buffer.shape[0])
             if not whole or columns.is_point or columns.extent is None:
                 return None
             found.append(((columns.lo, columns.extent), operand))

@@ -8,11 +8,11 @@ from functools import cached_property
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses, writes
+from tl2npu.kernel.access import accesses_of
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Op, Operand, Range, Stmt, Store, walk
+from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Op, Operand, Range, Stmt, walk
 from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.ranges.reach import Reach, choice_of, is_choice, is_chosen
 from tl2npu.kernel.regions import Lets, Region, axis_of, extent_text, region
@@ -250,12 +250,7 @@ class LoopOperands(LoopWriter):
         return element_type(self.job, source) == element_type(self.job, target)
 
     def _is_product(self, buffer: Buffer) -> bool:
-        used = [
-            stmt
-            for stmt in self.kernel.walk()
-            if not isinstance(stmt, Store) and any(a.operand.buffer is buffer for a in accesses(stmt))
-        ]
-        kinds = {stmt.op.kind for stmt in used if isinstance(stmt, Op)}
+        kinds = {stmt.op.kind for stmt, _ in accesses_of(self.kernel, buffer) if isinstance(stmt, Op)}
         return Kind.GEMM in kinds and kinds <= {Kind.GEMM, Kind.FILL}
 
     def _text(self, found: Region) -> str:
@@ -267,7 +262,7 @@ class LoopOperands(LoopWriter):
         ``asks``: the text itself keeps the load inside of the tensor, whether the loop runs or not.
         """
         anchor: Stmt = self.loop
-        read_only = not any(operand.buffer is found.buffer for stmt in self.kernel.walk() for operand in writes(stmt))
+        read_only = not any(access.writes for _, access in accesses_of(self.kernel, found.buffer))
         for parent in reversed(self.parents):
             if not read_only or not isinstance(parent, Loop) or parent.kind in ("while", "parallel"):
                 break

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses, written
+from tl2npu.kernel.access import accesses, scalars, written
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Op, Scalar, Stmt, walk_with_parents
+from tl2npu.kernel.model import Buffer, Copy, Loop, Memory, Op, Stmt, walk_with_parents
 from tl2npu.passes.gpu.launch.grid import is_outside
 from tl2npu.passes.gpu.memory import repeated
 from tl2npu.passes.job import Job
@@ -45,8 +45,8 @@ def _values(job: Job, is_made: Callable[[Buffer], bool]) -> _Values:
 
 def _is_value(job: Job, stmt: Stmt) -> bool:
     if isinstance(stmt, Op):
-        scalars = (arg.node for arg in stmt.args.values() if isinstance(arg, Scalar))
-        return stmt.op.name == "tile.compare" and not stmt.via and all(is_outside(job, node) for node in scalars)
+        outside = all(is_outside(job, scalar.node) for scalar in scalars(stmt))
+        return stmt.op.name == "tile.compare" and not stmt.via and outside
     if not isinstance(stmt, Copy):
         return False
     a, b = stmt.src.buffer, stmt.dst.buffer

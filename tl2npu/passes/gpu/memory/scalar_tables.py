@@ -10,7 +10,7 @@ from collections import Counter
 
 import libcst as cst
 
-from tl2npu.kernel.access import accesses
+from tl2npu.kernel.access import accesses, accesses_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import (
     Alloc,
@@ -46,9 +46,7 @@ def _replace(job: Job, buffer: Buffer) -> None:
     if load is None:
         return
     source = _Source.of(load, buffer)
-    if source is None or any(
-        a.writes and a.operand.buffer is source.tensor for s in kernel.walk() for a in accesses(s)
-    ):
+    if source is None or any(access.writes for _, access in accesses_of(kernel, source.tensor)):
         return
     reads = _reads(kernel, buffer, load)
     if not reads:

@@ -85,7 +85,7 @@ def _is_slice(source: Operand, item: Range, step: Sym) -> bool:
     if buffer.memory is Memory.GM or source.dims is None or len(source.dims) != len(buffer.shape) != 2:
         return False
     *rows, columns = source.dims
-    whole = all(not d.is_point and d.lo.is_zero and d.extent == s for d, s in zip(rows, buffer.shape, strict=False))
+    whole = all(d.covers(s) for d, s in zip(rows, buffer.shape, strict=False))
     turns = item.start.is_zero and item.extent in (buffer.shape[-1] // step, ceildiv(buffer.shape[-1], step))
     return whole and turns and not columns.is_point and columns.extent == step and columns.lo == item.var * step
 

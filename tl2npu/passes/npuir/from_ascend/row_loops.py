@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Op, Operand, Scalar
+from tl2npu.kernel.access import accesses, scalars
+from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Op, Operand
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.npuir.from_ascend.counterparts import BY_ELEMENT
 
@@ -65,10 +65,8 @@ def row_loop(loop: Loop) -> RowLoop | None:
             if part is None:
                 return None
             found.parts[id(operand)] = part
-        if isinstance(stmt, Op):
-            scalars = [arg for arg in stmt.args.values() if isinstance(arg, Scalar)]
-            if any(arg.loads or _depends(arg.sym, item.var) for arg in scalars):
-                return None
+        if any(arg.loads or _depends(arg.sym, item.var) for arg in scalars(stmt)):
+            return None
         if any(a.writes and found.parts.get(id(a.operand)) is not Part.ROW for a in accesses(stmt)):
             return None
     if found.of(Part.ROW) & (found.of(Part.ELEMENT) | found.of(Part.ALONG)) or not found.of(Part.ROW):
@@ -87,7 +85,7 @@ def _part(operand: Operand, row: Sym, count: Sym) -> Part | None:
         return None
     if dims[0].is_point and dims[0].lo == row and buffer.shape[0] == count:
         rest = list(zip(dims[1:], buffer.shape[1:], strict=True))
-        if len(rest) == 1 and not rest[0][0].is_point and rest[0][0].lo.is_zero and rest[0][0].extent == rest[0][1]:
+        if len(rest) == 1 and rest[0][0].covers(rest[0][1]):
             return Part.ROW
         return Part.ELEMENT if all(d.is_point and d.lo.is_zero and size.constant == 1 for d, size in rest) else None
     if len(dims) == 2 and buffer.shape[0].constant == 1 and dims[0].lo.is_zero and not dims[1].is_point:

@@ -205,7 +205,7 @@ def _without(operand: Operand, axis: int) -> cst.BaseExpression:
     assert operand.dims is not None
     kept = [code(element.slice) for i, element in enumerate(operand.node.slice) if i != axis]
     whole = all(
-        not dim.is_point and dim.lo.is_zero and dim.extent == size
+        dim.covers(size)
         for i, (dim, size) in enumerate(zip(operand.dims, operand.buffer.shape, strict=True))
         if i != axis
     )
