@@ -24,6 +24,7 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 
 import tl2npu
+import tl2npu.triton.result  # its functions must be there to be broken
 from tests.fixture_case import Case, load_all
 from tests.generated.judge import INVALID, OK, _executed, expected_of, inputs_of
 from tests.generated.styles import STYLES
