@@ -158,7 +158,8 @@ class _Translation:
                 outcome.configurations = tuned.many
                 splices, outcome.notes, outcome.scalars = self.kernel(name, node, tuned)
             except Refused as refused:
-                outcome.refused = diagnostic(refused.code, refused.line, refused.message, name)
+                found = diagnostic(refused.code, refused.line, refused.message, name)
+                outcome.refused = replace(found, help=refused.help or found.help)
                 continue
             self.splices += splices
             gone.add(name)

@@ -6,11 +6,12 @@ from tl2npu.kernel.symbolic import Sym
 
 
 class Refused(Exception):
-    """A kernel that cannot be translated: a rule code, a line of the Triton file, and what is in the way there."""
+    """A kernel that cannot be translated: a rule code, a line of the Triton file, what is in the way there, and what to
+    do about it, where that is not what the rule says."""
 
-    def __init__(self, code: str, line: int, message: str) -> None:
+    def __init__(self, code: str, line: int, message: str, help: str = "") -> None:
         super().__init__(f"{code} line {line}: {message}")
-        self.code, self.line, self.message = code, line, message
+        self.code, self.line, self.message, self.help = code, line, message, help
         self.tensor = ""
         """The parameter whose accesses fit none of the shapes that were tried."""
 
@@ -19,7 +20,8 @@ class Undecided(Refused):
     """A launch that depends on ``test``, a condition of the host code."""
 
     def __init__(self, code: str, line: int, message: str, test: str) -> None:
-        super().__init__(code, line, message)
+        help = f"launch the kernel in both branches of `if {test}:`, with what it gets there"
+        super().__init__(code, line, message, help if code == "TL511" else "")
         self.test = test
 
 

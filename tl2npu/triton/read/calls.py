@@ -26,6 +26,7 @@ _CUT_OFF = frozenset({"int8", "uint8", "int16", "int32"})
 """Integers to which TileLang's ``T.cast`` of a float cuts off decimals, on GPU and NPU."""
 _EXACT: Mapping[str, int] = {"sum": 2**8, "max": 2**24, "min": 2**24}
 """The size up to which integers are reduced as float32, which has all up to 2^24; a unified buffer holds 2^16 terms."""
+_TYPE = "pass an element type of Triton, as `tl.float32`, or take that of a pointer: `x_ptr.dtype.element_ty`"
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
 _MEMBERS = {"to": "cast", **{name: name for name in ("cast", "trans", "expand_dims", "broadcast_to")}}
 
@@ -203,7 +204,7 @@ class Calls(Expressions):
     def filled(self, shape: Value, value: Value, dtype: Value, node: ast.Call) -> Value:
         """A tile of one value."""
         if not isinstance(dtype, DType):
-            raise self.state.refuse("TL543", f"the element type of `{ast.unparse(node)}` is not known")
+            raise self.state.refuse("TL543", f"the element type of `{ast.unparse(node)}` is not known", _TYPE)
         extents = self.shape(shape, node)
         self.state.ranges.extents(*extents)
         return build.broadcast(build.cast(self.tile_of(value, node), dtype.name), extents)
@@ -239,7 +240,7 @@ class Calls(Expressions):
             raise self.state.refuse("TL543", "a pointer's type is not an element type")
         plain = not values.get("bitcast") and values.get("fp_downcast_rounding", "rtne") == "rtne"
         if not isinstance(dtype, DType) or not plain:
-            raise self.state.refuse("TL530", f"`{ast.unparse(node)}`")
+            raise self.state.refuse("TL530", f"`{ast.unparse(node)}`", _TYPE if plain else "")
         if dtype.name.startswith("float8"):
             raise self.state.refuse("TL539", f"`{ast.unparse(node)}`")
         known = build.is_float(dtype.name) or dtype.name in _CUT_OFF

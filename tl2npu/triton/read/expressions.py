@@ -283,7 +283,8 @@ class Expressions:
                     if (found := truncated(op, left, right, self.state.ranges)) is not None:
                         return found
                     why = " truncates where an operand is negative" if loaded else ": an operand may be negative"
-                    raise self.state.refuse("TL546", f"`{ast.unparse(node)}`{why}")
+                    help = "divide on the host, and pass a tensor of the quotients" if loaded else ""
+                    raise self.state.refuse("TL546", f"`{ast.unparse(node)}`{why}", help)
         return build.operation(op, [left, right], self.state.line)
 
     def natural(self, value: Sym, tile: Tile | None) -> bool:
@@ -415,7 +416,8 @@ class Expressions:
         found = scalar(value)
         if found is None:
             self.taken_for_integers(value)
-            raise self.state.refuse("TL543", f"`{ast.unparse(node)}` must be an integer that the launch decides")
+            text = f"`{ast.unparse(node)}` must be an integer that the launch decides"
+            raise self.state.refuse("TL543", text, "compute it on the host, and pass it as an argument of the kernel")
         return found
 
     def shape(self, value: Value, node: ast.AST) -> tuple[Sym, ...]:

@@ -79,7 +79,8 @@ class Interpreter(Calls):
             return
         if len(state.frames) > 1 or self.nested or not isinstance(value, Tile) or value.shape:
             self.pin(stmt.test)
-            raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}:` returns from a function, loop or branch")
+            text = f"`if {ast.unparse(stmt.test)}:` returns from a function, loop or branch"
+            raise state.refuse("TL542", text, "put what follows into `else:`, and return behind both branches")
         condition = self.plain_condition(value, stmt.test)
         origin, before = state.origin, dict(state.frame.env)
         ways = []

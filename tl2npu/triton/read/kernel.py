@@ -114,7 +114,8 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     for stmt in statements(kernel.body):
         if isinstance(stmt, Map) and kernel.buffers[stmt.dst].shape and truncates(stmt.value):
             text = f"`{stmt.dst}` divides what may be negative, element by element"
-            raise Refused("TL546", stmt.origin.line if stmt.origin else spec.function.lineno, text)
+            line = stmt.origin.line if stmt.origin else spec.function.lineno
+            raise Refused("TL546", line, text, "divide on the host, and pass a tensor of the quotients")
     axes = Axes(kernel)
     useful = {param for param, beyond in state.beyond if not is_unstored(kernel, beyond, axes)}
     if useful:

@@ -95,9 +95,9 @@ class State:
         """Where the statement that is read now stands."""
         return Origin(self.line)
 
-    def refuse(self, code: str, message: str) -> Refused:
+    def refuse(self, code: str, message: str, help: str = "") -> Refused:
         """A refusal at the statement that is read now."""
-        return Refused(code, self.line, message)
+        return Refused(code, self.line, message, help)
 
     def pin_sizes(self, *values: Sym) -> None:
         """Read again with the sizes in ``values`` as the numbers that the launch passes, if that is new."""
