@@ -38,8 +38,7 @@ def apart(node: cst.CSTNode) -> list[str]:
         return []
     variables = [loop.target.value for loop in nest if isinstance(loop, cst.For) and isinstance(loop.target, cst.Name)]
     bound, stored = list(variables), set[str]()
-    last = nest[-1]
-    assert isinstance(last, cst.For)
+    last = cst.ensure_type(nest[-1], cst.For)
     bounds = {name.value for loop in nest[1:] if isinstance(loop, cst.For) for name in nodes_of(loop.iter, cst.Name)}
     if bounds & set(variables) or len(set(variables)) < len(variables):
         return []

@@ -38,6 +38,5 @@ def _with_threads(call: cst.Call, threads: int) -> cst.Call:
     position = next((i for i, a in enumerate(call.args) if a.keyword and a.keyword.value == "is_npu"), None)
     if position is None:
         return with_argument(call, f"threads={threads}")
-    parsed = cst.parse_expression(f"f(threads={threads}, x=0)")
-    assert isinstance(parsed, cst.Call)
+    parsed = cst.ensure_type(cst.parse_expression(f"f(threads={threads}, x=0)"), cst.Call)
     return call.with_changes(args=(*call.args[:position], parsed.args[0], *call.args[position:]))

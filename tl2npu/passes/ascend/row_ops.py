@@ -135,8 +135,7 @@ class _Spread:
 
     def write(self, edits: Edits, stmt: Op, text: str, before: str = "") -> None:
         """Put the loop with one statement in the place of another one, behind a statement ``before``."""
-        line = self.job.file.index.parent(stmt.node)
-        assert isinstance(line, cst.SimpleStatementLine)
+        line = cst.ensure_type(self.job.file.index.parent(stmt.node), cst.SimpleStatementLine)
         first = [before] if before else []
         texts = [*first, f"{self.head}\n    {text}"]
         new = [cst.parse_statement(f"{one}\n", self.job.module.config_for_parsing) for one in texts]

@@ -279,8 +279,7 @@ def _innermost(body: list[Stmt], job: Job) -> tuple[Sequence[cst.CSTNode], list[
         if isinstance(stmt, ScopeBlock):
             if stmt.via:
                 raise Blocked("TL310", stmt.node, "this Scope is in a macro")
-            parent = job.file.index.parent(stmt.node)
-            assert isinstance(parent, cst.IndentedBlock)
+            parent = cst.ensure_type(job.file.index.parent(stmt.node), cst.IndentedBlock)
             return parent.body, body
         for inner in children(stmt):
             if isinstance(stmt, (Loop, Branch, Inlined)):
@@ -322,8 +321,7 @@ def _flatten_block(job: Job, block: list[Line]) -> None:
         _rename(job, merger.renames)
         return
     edits = Edits(job.file.index)
-    block_node = job.file.index.parent(run[0].node)
-    assert isinstance(block_node, cst.IndentedBlock)
+    block_node = cst.ensure_type(job.file.index.parent(run[0].node), cst.IndentedBlock)
     new_body = [line.node for line in block[:first]]
     new_body += [line.node for line in hoisted] + body + [line.node for line in block[last + 1 :]]
     new_body = new_body or [cst.SimpleStatementLine([cst.Pass()])]

@@ -165,8 +165,7 @@ def _write(job: Job, flow: Flow, found: Turns) -> None:
     edits = Edits(job.file.index)
     old = Names(job).fresh(f"{buffer.name}_prev", f"{buffer.name}_previous")
     slot = buffer.shape_nodes[0]
-    element = job.file.index.parent(slot)
-    assert isinstance(element, cst.Element)
+    element = cst.ensure_type(job.file.index.parent(slot), cst.Element)
     shape = job.file.index.parent(element)
     assert isinstance(shape, (cst.List, cst.Tuple))
     short = shape.with_changes(elements=shape.elements[1:])

@@ -298,8 +298,7 @@ class Callers:
         """Put ``(a, b)`` behind the rewritten calls, and what stands for a method."""
         edits = Edits(index)
         for found in self.calls:
-            made = index.parent(found.name)
-            assert isinstance(made, cst.Call)
+            made = cst.ensure_type(index.parent(found.name), cst.Call)
             # A parenthesis around the old call belongs around the new one.
             bare = made.with_changes(lpar=(), rpar=())
             new: cst.BaseExpression

@@ -189,8 +189,7 @@ def _set_off(
 def _with_wrapper(
     index: Index, name: cst.Name, wrapper: list[cst.SimpleStatementLine | cst.BaseCompoundStatement]
 ) -> Index:
-    factory = index.parent(name)
-    assert isinstance(factory, cst.FunctionDef)
+    factory = cst.ensure_type(index.parent(name), cst.FunctionDef)
     edits = Edits(index)
     edits.replace_many(factory, [factory, *wrapper])
     return index.after(edits.apply(index.module))

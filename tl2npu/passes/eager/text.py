@@ -28,14 +28,12 @@ def _decorate(plan: Plan, edits: Edits) -> None:
     out_idx = f"out_idx=[{', '.join(str(first + n) for n in range(len(plan.results)))}]"
     jit = plan.jit.decorator
     if isinstance(jit, cst.Call) and jit.args:
-        call = cst.parse_expression(f"f({out_idx})")
-        assert isinstance(call, cst.Call)
+        call = cst.ensure_type(cst.parse_expression(f"f({out_idx})"), cst.Call)
         edits.replace_many(jit.args[0], [call.args[0], jit.args[0]])
     else:
         func = jit.func if isinstance(jit, cst.Call) else jit
         assert isinstance(func, (cst.Name, cst.Attribute))
-        call = cst.parse_expression(f"f({out_idx})")
-        assert isinstance(call, cst.Call)
+        call = cst.ensure_type(cst.parse_expression(f"f({out_idx})"), cst.Call)
         edits.replace(jit, call.with_changes(func=func))
 
 
@@ -53,8 +51,7 @@ def _parameters(plan: Plan, edits: Edits) -> None:
 
 
 def _body(plan: Plan) -> cst.IndentedBlock:
-    old = plan.node.body
-    assert isinstance(old, cst.IndentedBlock)
+    old = cst.ensure_type(plan.node.body, cst.IndentedBlock)
     function = _prim_func(plan)
     blank = [cst.EmptyLine(indent=False)]
     give = cst.SimpleStatementLine([cst.Return(cst.Name(function.name.value))], leading_lines=blank)
@@ -86,8 +83,7 @@ def _prim_func(plan: Plan) -> cst.FunctionDef:
         lines.append(f"{indent}{item.name}: 0," + (f"  {behind.value}" if behind is not None else ""))
     lines += ["):", f"{indent}pass", ""]
     text = "\n".join(lines) if params else f"@{decorator}\ndef {name}():\n{indent}pass\n"
-    made = cst.parse_statement(text, plan.index.module.config_for_parsing)
-    assert isinstance(made, cst.FunctionDef)
+    made = cst.ensure_type(cst.parse_statement(text, plan.index.module.config_for_parsing), cst.FunctionDef)
     annotated = [
         param.with_changes(annotation=cst.Annotation(_called(item.annotation)))
         for param, item in zip(made.params.params, params, strict=True)

@@ -35,8 +35,7 @@ def wrapper_of(plan: Plan, factory: str, axes: Mapping[str, Sequence[Axis]]) -> 
     indent = plan.index.module.default_indent
     text = f"def {plan.name}({', '.join(params)}):\n{indent}return {factory}({', '.join(passed)})"
     text += f"({', '.join(tensors)})\n"
-    made = cst.parse_statement(text, plan.index.module.config_for_parsing)
-    assert isinstance(made, cst.FunctionDef)
+    made = cst.ensure_type(cst.parse_statement(text, plan.index.module.config_for_parsing), cst.FunctionDef)
     if config and "*args" not in params:
         rest = cst.Param(cst.Name("extents"), star="**") if not in_order else None
         made = made.with_changes(params=plan.node.params.deep_clone().with_changes(star_kwarg=rest))

@@ -261,8 +261,7 @@ class _Width:
         assert stmt.call is not None
         if _is_along_rows(stmt):
             sizes = ", ".join(extent_text(src.buffer, axis) for axis in range(_RANK))
-            made = expression(self.job, f"f(real_shape=[{sizes}])", stmt.node)
-            assert isinstance(made, cst.Call)
+            made = cst.ensure_type(expression(self.job, f"f(real_shape=[{sizes}])", stmt.node), cst.Call)
             self.edits.replace(stmt.call, stmt.call.with_changes(args=[*stmt.call.args, *made.args]))
 
     def _widen_loop(self, loop: Loop, wide: str) -> None:

@@ -44,8 +44,7 @@ def mend(
             edits.replace(node, cst.SimpleString(f'"{key}"'))
             said.append((node, f'`{code(node)}` -> `"{key}"`: Ascend TileLang has no such member'))
         elif isinstance(node, cst.Import | cst.ImportFrom) and (places := _places(index, names, node, users)):
-            line = index.parent(node)
-            assert isinstance(line, cst.SimpleStatementLine)
+            line = cst.ensure_type(index.parent(node), cst.SimpleStatementLine)
             edits.remove(line)
             for user in places:
                 first = user.body.body[int(user.get_docstring(clean=False) is not None)]

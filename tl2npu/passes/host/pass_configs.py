@@ -284,8 +284,7 @@ def _new_dict(job: Job, edits: Edits, found: Compilation, missing: list[str]) ->
     top = _top_statement(job, found)
     indent = job.module.default_indent
     keys = "".join(f"{indent}{spelled(job, key, None)}: True,\n" for key in missing)
-    line = cst.parse_statement(f"{name} = {{\n{keys}}}\n")
-    assert isinstance(line, cst.SimpleStatementLine)
+    line = cst.ensure_type(cst.parse_statement(f"{name} = {{\n{keys}}}\n"), cst.SimpleStatementLine)
     line = line.with_changes(leading_lines=[cst.EmptyLine(indent=False)] * 2 if _blank_lines(top) else [])
     edits.replace_many(top, [line, _spaced(top)])
     job.apply(edits)
@@ -339,8 +338,7 @@ def _pass_argument(job: Job, name: str, place: int) -> None:
 
 def with_argument(call: cst.Call, text: str) -> cst.Call:
     """The call with one more keyword argument, in the layout of the arguments that it has."""
-    parsed = cst.parse_expression(f"f({text})")
-    assert isinstance(parsed, cst.Call)
+    parsed = cst.ensure_type(cst.parse_expression(f"f({text})"), cst.Call)
     new = parsed.args[0]
     if not call.args:
         return call.with_changes(args=(new,))

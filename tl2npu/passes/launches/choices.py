@@ -136,8 +136,7 @@ def _own(
         lines[0] = without_blank_above(lines[0])
     else:
         inner = without_blank_above(choice)
-    give = cst.parse_statement(f"return {choice.name.value}")
-    assert isinstance(give, cst.SimpleStatementLine)
+    give = cst.ensure_type(cst.parse_statement(f"return {choice.name.value}"), cst.SimpleStatementLine)
     give = give.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
     return factory.with_changes(
         name=cst.Name(name),

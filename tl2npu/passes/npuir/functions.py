@@ -204,8 +204,7 @@ class _Loop:
     def lines(self) -> list[Line]:
         """The new statements."""
         found: list[Line] = []
-        node = self._loop.node
-        assert isinstance(node, cst.For)
+        node = cst.ensure_type(self._loop.node, cst.For)
         for part in self._parts:
             if isinstance(part, str):
                 found += parse(self._job, part + "\n", node)

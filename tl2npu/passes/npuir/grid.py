@@ -44,8 +44,7 @@ def launch(job: Job) -> None:
         if lines:
             between = [] if _starts_with_space(first) else [cst.EmptyLine(indent=False)]
             edits.replace_many(first, [*lines, first.with_changes(leading_lines=[*between, *first.leading_lines])])
-    call = cst.parse_expression(f"f({grid}, is_npu=True)")
-    assert isinstance(call, cst.Call)
+    call = cst.ensure_type(cst.parse_expression(f"f({grid}, is_npu=True)"), cst.Call)
     edits.replace(found.call, call.with_changes(func=found.call.func))
     edits.replace(found.item.asname.name, cst.parse_expression(f"({', '.join([*blocks, '_'])})"))
     job.change(

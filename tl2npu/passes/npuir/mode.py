@@ -23,16 +23,13 @@ def of_file(module: cst.Module, kernels: Sequence[KernelResult]) -> tuple[cst.Mo
         return module, None
     body = list(module.body)
     place = _behind_imports(body)
-    line = cst.parse_statement(_LINE + "\n")
-    assert isinstance(line, cst.SimpleStatementLine)
+    line = cst.ensure_type(cst.parse_statement(_LINE + "\n"), cst.SimpleStatementLine)
     new: list[cst.BaseStatement] = [line.with_changes(leading_lines=[cst.EmptyLine(indent=False)])]
     if not any(_imports_os(statement) for statement in body[:place]):
         first = next((n for n, s in enumerate(body) if only_imports(s) and not _is_future(s)), place)
-        os_line = cst.parse_statement("import os\n")
-        assert isinstance(os_line, cst.SimpleStatementLine)
+        os_line = cst.ensure_type(cst.parse_statement("import os\n"), cst.SimpleStatementLine)
         if first < place:
-            above = body[first]
-            assert isinstance(above, cst.SimpleStatementLine)
+            above = cst.ensure_type(body[first], cst.SimpleStatementLine)
             body[first] = above.with_changes(leading_lines=())
             os_line = os_line.with_changes(leading_lines=above.leading_lines)
         body.insert(first, os_line)

@@ -89,8 +89,7 @@ def _edits(job: Job, views: Sequence[Let]) -> Edits:
     for view in views:
         parts = _parts(job, view)
         assert parts is not None
-        made = job.kernel.buffers[code(parts["src"])].node
-        assert isinstance(made, cst.Call)
+        made = cst.ensure_type(job.kernel.buffers[code(parts["src"])].node, cst.Call)
         text = f"{code(made.func)}({code(parts['shape'])}, {code(parts['dtype'])})"
         edits.replace(view.value.node, cst.parse_expression(text))
     return edits

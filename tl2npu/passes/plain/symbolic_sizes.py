@@ -116,15 +116,13 @@ def _names(call: cst.Call) -> list[str]:
 
 
 def _declaration(spelling: str, name: str, call: cst.Call) -> str:
-    first = call.args[0].value
-    assert isinstance(first, cst.SimpleString)
+    first = cst.ensure_type(call.args[0].value, cst.SimpleString)
     rest = "".join(f", {code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT))}" for arg in call.args[1:])
     return f"{spelling}({first.quote}{name}{first.quote}{rest})"
 
 
 def _small(text: str) -> cst.BaseSmallStatement:
-    line = cst.parse_statement(text)
-    assert isinstance(line, cst.SimpleStatementLine)
+    line = cst.ensure_type(cst.parse_statement(text), cst.SimpleStatementLine)
     return line.body[0]
 
 

@@ -86,8 +86,7 @@ def _rewrite(job: Job, loop: Loop, item: Range, width: int, adds: Sequence[Op]) 
     assert item.stop_node is not None
     edits.replace(item.stop_node, cst.parse_expression(_extent(job, loop, item.stop_node, width, adds)))
     for stmt in adds:
-        call = replaced(stmt.call, _elements(stmt, item, width))
-        assert isinstance(call, cst.Call)
+        call = cst.ensure_type(replaced(stmt.call, _elements(stmt, item, width)), cst.Call)
         edits.replace(stmt.call, call.with_changes(func=expression(job, "T.atomic_add", stmt.node)))
         job.change("TL172", stmt.node, f"wrote `T.atomic_add` of single elements for `T.{stmt.op.name}`")
     job.apply(edits)

@@ -31,8 +31,7 @@ def join_lines(job: Job) -> None:
         flat = " ".join(part.strip() for part in text.split("\n"))
         flat = flat.replace("( ", "(").replace(" )", ")").replace("[ ", "[").replace(" ]", "]").replace(",)", ")")
         if len(flat) + _indent(job, small) <= limit:
-            line = cst.parse_statement(flat)
-            assert isinstance(line, cst.SimpleStatementLine)
+            line = cst.ensure_type(cst.parse_statement(flat), cst.SimpleStatementLine)
             edits.replace(small, line.body[0])
     for other in (node.orelse for node in nodes_of(job.located.node, cst.If)):
         if isinstance(other, cst.Else) and other not in job.original and _does_nothing(other):

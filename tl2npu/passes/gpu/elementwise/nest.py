@@ -39,9 +39,7 @@ class Nest:
     @property
     def node(self) -> cst.For:
         """The outermost loop."""
-        node = self.loops[0].node
-        assert isinstance(node, cst.For)
-        return node
+        return cst.ensure_type(self.loops[0].node, cst.For)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -68,8 +68,7 @@ def _lies_behind(bounds: Bounds, operand: Operand, low: Sym, extent: Sym) -> boo
 def _write(job: Job, start: cst.BaseExpression, extent: cst.BaseExpression) -> None:
     """The condition around all statements behind those that ``start`` needs, allocations excepted."""
     launch = job.kernel.launched
-    body = launch.node.body
-    assert isinstance(body, cst.IndentedBlock)
+    body = cst.ensure_type(launch.node.body, cst.IndentedBlock)
     lets = [stmt for stmt in job.kernel.walk() if isinstance(stmt, Let)]
     bound = Counter(let.name for let in lets) + Counter(range_.name for range_ in _ranges(job))
     needed = {name.value for name in names_in(start)}

@@ -50,8 +50,7 @@ def fold(job: Job, threads: int) -> None:
         edits.replace_many(first, [*parse(job, "\n".join(unfold(texts, names, block)), launch.node), first])
     grid = " * ".join(factor(text) for text in texts) if len(texts) > 1 else texts[0]
     suffix = f"threads={threads}, is_npu=True" if vector else "is_npu=True"
-    call = cst.parse_expression(f"f({grid}, {suffix})")
-    assert isinstance(call, cst.Call)
+    call = cst.ensure_type(cst.parse_expression(f"f({grid}, {suffix})"), cst.Call)
     call = call.with_changes(func=launch.call.func)
     bound = cst.parse_expression(f"({block})" if vector else f"({block}, _)")
     assert isinstance(bound, (cst.Name, cst.Tuple))

@@ -126,8 +126,7 @@ def _write(job: Job, launch: Launch, cores: str) -> None:
     core, task = names.fresh("core_id", "npu_core_id"), names.fresh("task", "task_id")
     count = names.fresh("core_num", "npu_core_num") if job.located.factory is not None else cores
     grid = _grid(launch)
-    body = launch.node.body
-    assert isinstance(body, cst.IndentedBlock)
+    body = cst.ensure_type(launch.node.body, cst.IndentedBlock)
     allocated = {id(stmt.node) for stmt in job.kernel.body if isinstance(stmt, Alloc)}
     kept: list[cst.BaseStatement] = []
     moved: list[cst.BaseStatement] = []

@@ -31,8 +31,7 @@ def apart(job: Job) -> None:
             continue
         if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1 or given.loads:
             continue
-        call = stmt.node.value if isinstance(stmt.node, cst.Expr) else stmt.node
-        assert isinstance(call, cst.Call)
+        call = cst.ensure_type(stmt.node.value if isinstance(stmt.node, cst.Expr) else stmt.node, cst.Call)
         kept = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != "clear_accum"]
         if len(kept) == len(call.args):
             continue

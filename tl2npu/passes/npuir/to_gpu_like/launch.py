@@ -41,8 +41,7 @@ def _launch(job: Job) -> None:
     edits = Edits(job.file.index)
     kept = [arg for arg in launch.call.args if arg.keyword is None or arg.keyword.value not in ("is_npu", "pipeline")]
     inner = ", ".join(code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in kept)
-    call = cst.parse_expression(f"f({inner})")
-    assert isinstance(call, cst.Call)
+    call = cst.ensure_type(cst.parse_expression(f"f({inner})"), cst.Call)
     call = call.with_changes(func=launch.call.func)
     fresh = Names(job).fresh("cid", "block_id") if not own else ""
     if launch.item.asname is None:

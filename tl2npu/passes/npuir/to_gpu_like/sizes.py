@@ -40,8 +40,7 @@ def to_slices(job: Job) -> None:
 
 def _one(job: Job, edits: Edits, stmt: Copy | Op, size: Scalar, operands: Sequence[Operand]) -> None:
     sizes = _numbers(job, stmt, size)
-    argument = job.file.index.parent(size.node)
-    assert isinstance(argument, cst.Arg)
+    argument = cst.ensure_type(job.file.index.parent(size.node), cst.Arg)
     for operand, own in zip(operands, _shares(stmt, operands, sizes), strict=True):
         text = _region(stmt, operand, own)
         if isinstance(stmt, Copy) and _start_is_enough(operand, own, operands, sizes):

@@ -15,8 +15,7 @@ def to_python(job: Job) -> None:
     """Write ``if`` for every branch that is a ``with`` block, and one loop where there is a choice of two."""
     edits = Edits(job.file.index)
     for stmt in _outermost(job.kernel.body):
-        new = rewritten(stmt.node, job.file.names)
-        assert isinstance(new, cst.If)
+        new = cst.ensure_type(rewritten(stmt.node, job.file.names), cst.If)
         edits.replace(stmt.node, new.with_changes(leading_lines=()))  # those above the block stay
         job.change("TL119", stmt.node, "`if` for `with T.If(...)`")
     job.apply(edits)

@@ -187,8 +187,7 @@ class Distribution:
         return nest(self.job, [*self.axes, *axes_of(inner)], body).with_changes(leading_lines=node.leading_lines)
 
     def _branch(self, branch: Branch, scope: _Scope) -> list[Line]:
-        node = branch.node
-        assert isinstance(node, cst.If)
+        node = cst.ensure_type(branch.node, cst.If)
         if mentioned(node.test) & self._written([branch]):
             raise Blocked("TL120", node, "this condition changes under itself, around a loop inside a parallel loop")
         self._refuse_dead(node.test)

@@ -216,8 +216,7 @@ def _result(node: cst.FunctionDef, statements: Sequence[cst.CSTNode]) -> cst.Bas
 
 
 def _without_last(statements: list[cst.CSTNode]) -> list[cst.CSTNode]:
-    last = statements[-1]
-    assert isinstance(last, cst.SimpleStatementLine)
+    last = cst.ensure_type(statements[-1], cst.SimpleStatementLine)
     if len(last.body) == 1:
         return statements[:-1]
     kept = [*last.body[:-2], last.body[-2].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)]
