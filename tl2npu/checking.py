@@ -12,7 +12,7 @@ from tl2npu.across.restore import with_dots
 from tl2npu.checks.language import importing
 from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Subject
-from tl2npu.codes import CODES
+from tl2npu.codes import finding as finding
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.style import dialect_of, is_gpu_kernel
@@ -123,12 +123,6 @@ def unparsable(text: str, path: str, error: SourceError) -> FileResult:
 def unused_comments(suppressions: Suppressions) -> list[Diagnostic]:
     """A finding for each comment that silences nothing."""
     return [finding("TL904", line, f"{code} is not reported here") for line, code in suppressions.unused()]
-
-
-def finding(code: str, line: int, message: str) -> Diagnostic:
-    """A diagnostic of a rule on a line of the input."""
-    rule = CODES[code]
-    return Diagnostic(code, rule.name, rule.severity, line, message, rule.remedy, safety=rule.safety)
 
 
 def _check_kernel(

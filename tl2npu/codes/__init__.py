@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import cast
 
 from tl2npu.codes import ascend, gpu, instructions, npuir, output, tool, triton
-from tl2npu.results import Safety, Severity
+from tl2npu.results import Diagnostic, Safety, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,14 @@ SPEED = frozenset("TL951 TL952 TL953 TL954 TL955 TL956".split())
 VID = frozenset("TL220 TL221 TL222 TL223 TL224".split())
 """Why the two vector cores of a kernel with ``vid`` do not share one tile by rows."""
 
-ROW_SPLIT = frozenset(
-    """
+ROW_SPLIT = frozenset("""
     TL820 TL821 TL822 TL823 TL824 TL825 TL826 TL827 TL828 TL829
     TL830 TL831 TL832 TL833 TL834 TL835 TL836 TL837 TL838 TL839
-    """.split()
-)
+    """.split())
 """Limits of the row split of ``threads=2``; ``threads=1`` has none of them."""
+
+
+def finding(code: str, line: int, message: str, kernel: str | None = None) -> Diagnostic:
+    """A diagnostic of a rule on a line of the input."""
+    row = CODES[code]
+    return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)

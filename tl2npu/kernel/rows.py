@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import accesses, scalars, side_of
+from tl2npu.kernel.access import accesses, changes, scalars, side_of
 from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.environment import Closure, Env
@@ -432,22 +432,16 @@ class Rows:
                 buffer = access.operand.buffer
                 if buffer.memory is Memory.GM or self.axis(buffer) in axes or buffer in seen:
                     continue
-                if access.reads:
-                    written = any(a.writes and a.operand.buffer is buffer for s in inside for a in accesses(s))
-                    if written:
-                        raise Blocked("TL837", stmt.node, f"`{buffer.name}` carries a value from row to row")
+                if access.reads and changes(loop, buffer):
+                    raise Blocked("TL837", stmt.node, f"`{buffer.name}` carries a value from row to row")
                 seen.add(buffer)
         for stmt in self.kernel.walk():
             if stmt in inside or stmt is loop:
                 continue
             for access in accesses(stmt):
-                if access.reads and access.operand.buffer in seen and self._written_in(loop, access.operand.buffer):
+                if access.reads and access.operand.buffer in seen and changes(loop, access.operand.buffer):
                     name = access.operand.buffer.name
                     raise Blocked("TL837", stmt.node, f"`{name}` holds the last row of each vector core here")
-
-    @staticmethod
-    def _written_in(loop: Loop, buffer: Buffer) -> bool:
-        return any(a.writes and a.operand.buffer is buffer for s in walk(loop.body) for a in accesses(s))
 
     def _check_op(self, stmt: Op) -> None:
         """An operator on split tiles must treat every row by itself."""

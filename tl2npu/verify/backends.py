@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tl2npu.backends.device.runner import NotHere
+from tl2npu.codes import finding
 from tl2npu.verified import VerifyResult
 from tl2npu.verify import devices, judge, process, reference
 from tl2npu.verify.calls import known
-from tl2npu.verify.judge import Runner, diagnostic
+from tl2npu.verify.judge import Runner
 from tl2npu.verify.loading import Source
 from tl2npu.verify.settings import Settings
 
@@ -34,7 +35,7 @@ def verify(
     try:
         return _judged(old, new, settings, runner, changed)
     except NotHere as error:
-        found = diagnostic(NO_BACKEND, 1, f"the backend {settings.backend.name} cannot run here: {error}")
+        found = finding(NO_BACKEND, 1, f"the backend {settings.backend.name} cannot run here: {error}")
         result = VerifyResult((old or new).shown, new.shown, settings.backend.name, settings.arithmetic)
         return replace(result, diagnostics=(found,))
 

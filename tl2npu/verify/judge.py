@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tl2npu.backends.children import Ended, last_line
-from tl2npu.codes import CODES
+from tl2npu.codes import CODES, finding
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, Verified
 from tl2npu.verified import Comparison, KernelVerdict, Metrics, ScriptCheck, Status, VerifyResult
@@ -286,7 +286,7 @@ def judged(
         told = told or any(verdict.reason.endswith(f": {why}") for why in faults.general)  # once, of the script
         if verdict.name in wanted and not told and verdict.status == "not verified":
             text = f"{verdict.name} was not verified: {verdict.reason}"
-            found = diagnostic(UNVERIFIED, verdict.line, text, verdict.name)
+            found = finding(UNVERIFIED, verdict.line, text, verdict.name)
             place = by_name.get(verdict.name)
             help = found.help if place is None or not place.call else found.help.replace(_ANY_CALL, place.call)
             faults.diagnostics.append(replace(found, help=help))
@@ -327,7 +327,7 @@ class _Faults:
             if code == MEMORY and owners and self.counted.issuperset(owners):
                 continue
             line = self.places[owners[0]].line if owners else 1
-            found = diagnostic(code, line, message, owners[0] if len(owners) == 1 else None)
+            found = finding(code, line, message, owners[0] if len(owners) == 1 else None)
             self.diagnostics.append(replace(found, help=event.get("help") or found.help))
             if code != UNVERIFIED and CODES[code].severity == "warning":
                 continue
@@ -343,7 +343,7 @@ class _Faults:
         for event in hazards:
             name, text = event["kernel"], f"the old kernel: {event['message']}"
             line = self.places[name].line if name in self.places else 1
-            self.diagnostics.append(replace(diagnostic(FAULTY, line, text, name), severity="warning"))
+            self.diagnostics.append(replace(finding(FAULTY, line, text, name), severity="warning"))
 
     def of_comparisons(self, comparisons: Sequence[Comparison]) -> None:
         """What differs between old and new."""
@@ -355,7 +355,7 @@ class _Faults:
                 self.first.setdefault(name, message)
                 if code not in (UNVERIFIED, OVERDUE):
                     self.failed.add(name)
-                self.diagnostics.append(diagnostic(code, self.places[name].line, message, name))
+                self.diagnostics.append(finding(code, self.places[name].line, message, name))
 
     def of_scripts(self, scripts: Sequence[ScriptCheck]) -> None:
         """Scripts that did not end well."""
@@ -405,12 +405,12 @@ def _failed_script(check: ScriptCheck) -> Diagnostic:
     module = _NOT_THERE.search(check.output.rstrip())
     if module is None or module.group(1) in _STOOD_IN_FOR:
         text = f"the {check.role} script ended with exit code {check.exit_code}{_after(check.output)}"
-        return diagnostic(OWN_CHECK, 1, text)
+        return finding(OWN_CHECK, 1, text)
     name = module.group(1)
     help = (
         f"install `{name}` where tl2npu is installed, or give calls with `tl2npu verify --args`, which need no script"
     )
-    found = diagnostic(OWN_CHECK, 1, f"the {check.role} script imports `{name}`, which is not installed here")
+    found = finding(OWN_CHECK, 1, f"the {check.role} script imports `{name}`, which is not installed here")
     return replace(found, help=help)
 
 
@@ -445,12 +445,6 @@ def _comparison(event: Event) -> Comparison:
 def _metrics(row: Event) -> Metrics:
     fields: Event = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
     return Metrics(**fields)
-
-
-def diagnostic(code: str, line: int, message: str, kernel: str | None = None) -> Diagnostic:
-    """A finding of a verification, with what the table says of its code."""
-    row = CODES[code]
-    return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)
 
 
 def _after(output: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from tl2npu.codes import finding
 from tl2npu.languages import migrate_source
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult, KernelResult
@@ -12,7 +13,7 @@ from tl2npu.source.notebook import Notebook
 from tl2npu.verified import VerifyResult
 from tl2npu.verify import process
 from tl2npu.verify.backends import verify
-from tl2npu.verify.judge import OWN_CHECK, UNVERIFIED, Runner, diagnostic
+from tl2npu.verify.judge import OWN_CHECK, UNVERIFIED, Runner
 from tl2npu.verify.loading import Source
 from tl2npu.verify.notebooks import source_of
 from tl2npu.verify.settings import Settings
@@ -71,7 +72,7 @@ def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, li
     for verdict in outcome.kernels:
         if verdict.status == "failed" and verdict.line in lines:
             own = [d for d in outcome.diagnostics if d.kernel == verdict.name and d.severity == "error"]
-            own = own or [diagnostic(UNVERIFIED, verdict.line, verdict.reason)]
+            own = own or [finding(UNVERIFIED, verdict.line, verdict.reason)]
             name = lines[verdict.line].name
             failing[verdict.line] = [replace(d, severity="error", kernel=name) for d in own]
     codes = {check.role: check.exit_code for check in outcome.scripts}
@@ -79,7 +80,7 @@ def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, li
         # Kernel by kernel all is well, so it is the calls: nothing tells which kernel's are wrong.
         own = [d for d in outcome.diagnostics if d.code == OWN_CHECK]
         text = own[0].message if own else "the new script did not finish"
-        failing = {line: [diagnostic(OWN_CHECK, line, text, kernel.name)] for line, kernel in lines.items()}
+        failing = {line: [finding(OWN_CHECK, line, text, kernel.name)] for line, kernel in lines.items()}
     return failing
 
 
@@ -95,7 +96,7 @@ def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[Kern
         kernels.append(replace(kernel, verified=verdict.verified if verdict is not None else None))
         if kernels[-1].verified is None:
             why = verdict.reason if verdict is not None else "it was not compared"
-            item = diagnostic(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name)
+            item = finding(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name)
             found.append(replace(item, help=_HELP))
     known = {d.kernel for d in found}
     names = {v.name: k.name for k in result.kernels for v in outcome.kernels if v.line == k.line}

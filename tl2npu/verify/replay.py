@@ -229,7 +229,7 @@ class _Launch:
             text = f"{old} is {_kind(left)} in the old kernel and {_kind(right)} in the new one"
             self.problems.append((CHANGED, text))
             return
-        if old in recording.made or not _same_bits(recording.inputs[old], left):
+        if old in recording.made or not same_bits(recording.inputs[old], left):
             self.compared.append(old)  # tensors that were only read are compared as well, but are no outputs
         counted = judged(recording, left, right)
         self.worst = max(self.worst or 0.0, largest(left, counted))
@@ -406,7 +406,7 @@ def same_inputs(recording: Recording, inputs: Arrays, scalars: dict[str, Any]) -
     common = [n for n in inputs if n in recording.inputs]
     if len(common) < len(inputs):
         return False
-    return all(_same_bits(inputs[n], recording.inputs[n]) for n in common)
+    return all(same_bits(inputs[n], recording.inputs[n]) for n in common)
 
 
 def no_numbers(name: str, old: np.ndarray, new: np.ndarray) -> str:
@@ -422,10 +422,11 @@ def no_numbers(name: str, old: np.ndarray, new: np.ndarray) -> str:
 
 
 def _is_written(recording: Recording, name: str) -> bool:
-    return name in recording.outputs and not _same_bits(recording.inputs[name], recording.outputs[name])
+    return name in recording.outputs and not same_bits(recording.inputs[name], recording.outputs[name])
 
 
-def _same_bits(left: np.ndarray, right: np.ndarray) -> bool:
+def same_bits(left: np.ndarray, right: np.ndarray) -> bool:
+    """Whether two arrays are the same to the bit."""
     return left.shape == right.shape and left.dtype == right.dtype and left.tobytes() == right.tobytes()
 
 

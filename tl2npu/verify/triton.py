@@ -32,7 +32,7 @@ from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source
 from tl2npu.verify.matching import Unmatched
 from tl2npu.verify.recording import LIMIT, Recorder, Recording, Signature, TooLarge
-from tl2npu.verify.replay import CHANGED, FAULTY, UNVERIFIED, Judge, said
+from tl2npu.verify.replay import CHANGED, FAULTY, UNVERIFIED, Judge, said, same_bits
 from tl2npu.verify.telling import Emit, problem, told
 from tl2npu.verify.triton_further import Again, TritonFurther, Values
 
@@ -382,7 +382,7 @@ def compared(old: Launch, new: Launch) -> Comparison:
     gone = [name for name in old.written if name not in new.inputs]
     problems += [(UNVERIFIED, f"the new kernel has no {name}, which the old one writes") for name in gone]
     for name in common:
-        if not _same(old.inputs[name], new.inputs[name]):
+        if not same_bits(old.inputs[name], new.inputs[name]):
             kinds = [f"{a.dtype.name}{list(a.shape)}" for a in (old.inputs[name], new.inputs[name])]
             problems.append((UNVERIFIED, f"the scripts launch it with {kinds[0]} and {kinds[1]} for {name}"))
     for name in common if not problems else ():
@@ -393,7 +393,3 @@ def compared(old: Launch, new: Launch) -> Comparison:
             problems.append((CHANGED, said(name, found, ("old", "new"), ("", ""))))
             break
     return Comparison(old.kernel, _call(old), old.written, worst, tuple(problems), by=(new.kernel,))
-
-
-def _same(left: np.ndarray, right: np.ndarray) -> bool:
-    return left.shape == right.shape and left.dtype == right.dtype and left.tobytes() == right.tobytes()

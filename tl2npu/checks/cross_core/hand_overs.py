@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from tl2npu.checks.cross_core.channels import OnChip, Touch, on_chip
 from tl2npu.checks.subject import Finding, Placed, Subject
-from tl2npu.kernel.access import accesses, is_on_chip
+from tl2npu.kernel.access import accesses, changes, is_on_chip
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Stmt, children, walk
+from tl2npu.kernel.model import Alloc, Branch, Buffer, Copy, Loop, Stmt, children
 
 _NO_WORKSPACE_DTYPE = ("bool", "uint4", "int4")
 
@@ -195,10 +195,10 @@ def _check_place(subject: Subject, item: OnChip, reader: Touch) -> Iterator[Find
         return
     inner = [loop for loop in reader.placed.loops if loop not in item.placed.loops and loop.kind != "parallel"]
     parallel = reader.parallel
-    if parallel is not None and parallel.form == "rows" and _written_in(parallel.nest[0], dst):
+    if parallel is not None and parallel.form == "rows" and changes(parallel.nest[0], dst):
         text = f"the first reader of `{dst.name}` updates it row by row; each row would reload the whole tile"
         yield Finding("TL845", stmt.node, text)
-    elif any(_written_in(loop, dst) for loop in inner):
+    elif any(changes(loop, dst) for loop in inner):
         text = f"the loop that first reads `{dst.name}` also updates it; each iteration would reload the whole tile"
         yield Finding("TL845", stmt.node, text)
     elif inner and not _same_counts(item, inner):
@@ -210,7 +210,3 @@ def _same_counts(item: OnChip, inner: list[Loop]) -> bool:
     """The copy stands in a loop of its own that runs as often: the loops of the two cores, not yet joined."""
     own = [loop for loop in item.placed.loops if loop.kind != "parallel"]
     return bool(own) and any(loop.ranges and loop.ranges[0].extent == inner[0].ranges[0].extent for loop in own)
-
-
-def _written_in(loop: Loop, buffer: Buffer) -> bool:
-    return any(a.writes and a.operand.buffer is buffer for stmt in walk(loop.body) for a in accesses(stmt))

@@ -23,10 +23,9 @@ from tl2npu.passes.gpu.bits.integers import INT32, Integer, NoInteger, bits_of, 
 from tl2npu.passes.gpu.bits.reading import FUNCTIONS, WIDTH, Integers, uses
 from tl2npu.passes.gpu.elementwise.nest import Nest, nests
 from tl2npu.passes.gpu.elementwise.tree import number
-from tl2npu.passes.gpu.elementwise.work import factor_text
 from tl2npu.passes.gpu.elementwise.writing import comments_of
 from tl2npu.passes.job import Job
-from tl2npu.passes.writing.statements import Names, parse, shape_text
+from tl2npu.passes.writing.statements import Names, factor, parse, shape_text
 from tl2npu.passes.writing.tiles import allocate_above
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import children, names_in, replaced, walk
@@ -54,7 +53,7 @@ def by_element(job: Job) -> None:
         allocations += split.allocations
         edits.replace_many(nest.node, parse(job, split.text(), nest.node))
         job.change("TL146", nest.node, "computed element by element: no vector instruction fits")
-        count = " * ".join(factor_text(extent) for extent in nest.extents)
+        count = " * ".join(factor(extent) for extent in nest.extents)
         text = f"{count} elements are computed one by one in each iteration: no vector instruction fits"
         job.note("TL146", nest.node, text)
     if first is None:

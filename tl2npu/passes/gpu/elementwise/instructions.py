@@ -19,7 +19,8 @@ from tl2npu.passes.gpu.elementwise.one_type import OneType
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, binary, call, cast, number, show, with_args, with_part
 from tl2npu.passes.gpu.elementwise.wholes import is_whole
-from tl2npu.passes.gpu.elementwise.work import factor_text, is_flat, is_source, loses_form, place_of_tile
+from tl2npu.passes.gpu.elementwise.work import is_flat, is_source, loses_form, place_of_tile
+from tl2npu.passes.writing.statements import factor
 from tl2npu.tile.meaning import Formula, parts_of
 
 _NOTHING: frozenset[str] = frozenset()
@@ -207,7 +208,7 @@ class Instructions(OneType):
 
     def count(self) -> str:
         """How many elements the loop has."""
-        return " * ".join(factor_text(extent) for extent in self.nest.extents)
+        return " * ".join(factor(extent) for extent in self.nest.extents)
 
     def function(self, value: Expr, place: Place, rest: frozenset[str], item: Put | None) -> None:
         """A function of elements."""

@@ -15,7 +15,7 @@ from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under
 from tl2npu.passes.gpu.elementwise.tree import FLIPPED, Expr, Span, cast, joined, number, show, with_args
-from tl2npu.passes.gpu.elementwise.work import factor_text
+from tl2npu.passes.writing.statements import factor
 
 if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.legality import Legality
@@ -246,7 +246,7 @@ class _Select:
         if condition.name == "not":
             return with_args(condition, self.merged(condition.args[0]))
         parts = [self.merged(part) for part in _flat(condition)]
-        extent = factor_text(nest.columns.text)
+        extent = factor(nest.columns.text)
         return _logic(condition, bounded.merged(condition.name, parts, extent, self.lowering.reading.is_integer))
 
     def operand(self, value: Expr, rest: frozenset[str]) -> Expr | str:
@@ -311,7 +311,7 @@ class _Select:
         if swap and leaf.total and not swapped:
             sign, swapped = _OPPOSITE[sign], True
         extents = self.lowering.nest.extents
-        size = " * ".join(factor_text(extent) for extent in extents if extent != "1") or "1"
+        size = " * ".join(factor(extent) for extent in extents if extent != "1") or "1"
         name = self.lowering.temporaries.tile((f"{size} // 8",), "uint8", "mask", bare=True)
         self.lowering.line(f'T.tile.compare({name}, {leaf.tile}, {leaf.bound}, "{_MODES[sign]}")')
         return name, swapped

@@ -27,6 +27,7 @@ from tl2npu.passes.gpu.elementwise.places import Place, Temporaries, place_of
 from tl2npu.passes.gpu.elementwise.reading import OWN, Reading
 from tl2npu.passes.gpu.elementwise.steps import Form, InLoop, Line, Step
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, number, parsed, show, with_args
+from tl2npu.passes.writing.statements import factor
 
 _NOTHING: frozenset[str] = frozenset()
 _COLUMNS = frozenset("c")
@@ -78,7 +79,7 @@ class Work:
         """Remember that elements are computed one by one, and how many."""
         self.note("TL146")
         if self.nest.rows is not None:
-            self.slowly.append((self.stmt.node, " * ".join(factor_text(extent) for extent in self.nest.extents)))
+            self.slowly.append((self.stmt.node, " * ".join(factor(extent) for extent in self.nest.extents)))
 
     def note(self, rule: str) -> None:
         """Remember why the nest changes."""
@@ -262,11 +263,6 @@ def place_of_whole(value: Expr, nest: Nest) -> bool:
     if value.load is None:
         return value.span is Span.TILE
     return place_of(value, nest).whole
-
-
-def factor_text(text: str) -> str:
-    """A size as a factor, in parentheses unless it is a name or a number."""
-    return text if text.replace("_", "").replace(".", "").isalnum() else f"({text})"
 
 
 # Numbers beside halves: where a GPU computes in float32, and how a number is written in float16.

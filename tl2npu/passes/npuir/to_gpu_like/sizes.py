@@ -115,7 +115,7 @@ def _start_is_enough(operand: Operand, own: Size, operands: Sequence[Operand], s
     return all(
         other.dims is None
         and [s for s, _ in _trailing(other, sizes)] == list(other.buffer.shape)
-        and len(other.buffer.shape) >= len(_long(size for size, _ in own))
+        and len(other.buffer.shape) >= len(long(size for size, _ in own))
         for other in others
     )
 
@@ -124,7 +124,7 @@ def _region(stmt: Copy | Op, operand: Operand, sizes: Size) -> str:
     """The operand with slices; a tile that is meant as a whole stays a name, and a slice of this size as it is."""
     shape = operand.buffer.shape
     if operand.dims is None:
-        if _long(size for size, _ in sizes) == _long(shape):
+        if long(size for size, _ in sizes) == long(shape):
             return code(operand.node)  # also a column that is copied as a row
         starts = [""] * len(shape)
     else:
@@ -148,7 +148,7 @@ def _region(stmt: Copy | Op, operand: Operand, sizes: Size) -> str:
     return f"{base(operand)}[{', '.join(parts)}]"
 
 
-def _long(sizes: Iterable[Sym]) -> list[Sym]:
+def long(sizes: Iterable[Sym]) -> list[Sym]:
     """The extents that count."""
     return [size for size in sizes if size.constant != 1]
 

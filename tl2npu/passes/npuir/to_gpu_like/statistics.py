@@ -6,7 +6,7 @@ way, and the memory of Ascend C, want one value beside the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -19,6 +19,7 @@ from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Opaque, 
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.to_gpu_like.regions import base
+from tl2npu.passes.npuir.to_gpu_like.sizes import long
 from tl2npu.passes.writing.statements import listed_like
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import argument
@@ -141,11 +142,7 @@ def _copied(stmt: Copy, operand: Operand, tile: _Tile, tiles: dict[Buffer, _Tile
     if other.is_indexed:
         return operand.dims is None and tile.axis == len(tile.buffer.shape) - 1
     sizes = other.buffer.shape if other.dims is None else [dim.extent for dim in other.dims if dim.extent is not None]
-    return _long(sizes) == _long(left)
-
-
-def _long(sizes: Iterable[Sym]) -> list[Sym]:
-    return [size for size in sizes if size.constant != 1]
+    return long(sizes) == long(left)
 
 
 def _outer_side(edits: Edits, stmt: Copy, tiles: dict[Buffer, _Tile]) -> None:

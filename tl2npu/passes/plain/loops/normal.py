@@ -30,7 +30,7 @@ from tl2npu.passes.plain.loops.nests import untangle
 from tl2npu.passes.plain.loops.single import use_index
 from tl2npu.passes.plain.types.names import STRINGS
 from tl2npu.passes.rounds import until_settled
-from tl2npu.passes.writing.statements import Names, expression, parse
+from tl2npu.passes.writing.statements import Names, expression, factor, parse
 from tl2npu.passes.writing.substitute import bound_names, substituted
 from tl2npu.passes.writing.tiles import Tiles, dtype_text, shape_text
 from tl2npu.source.edits import Edits
@@ -226,16 +226,12 @@ def _count(extent: Sym, step: int | None, low: str, high: str, amount: str) -> s
     """How many steps there are, as text."""
     if extent.constant is not None and step is not None:
         return str(max(0, -(-extent.constant // step)))
-    distance = high if low == "0" else f"{high} - {_operand(low)}"
+    distance = high if low == "0" else f"{high} - {factor(low)}"
     return distance if amount == "1" else f"T.ceildiv({distance}, {amount})"
 
 
-def _operand(text: str) -> str:
-    return text if text.replace("_", "").replace(".", "").isalnum() else f"({text})"
-
-
 def _closed(node: cst.BaseExpression) -> str:
-    return code(node) if node.lpar else _operand(code(node))
+    return code(node) if node.lpar else factor(code(node))
 
 
 # TL119: ``for i, j in T.Parallel(M, N): if i < m: tile[i, j] = ...`` is a loop over the ``m`` rows of the tile.
