@@ -30,13 +30,13 @@ class Changes:
         read: set[int] = set()
         for node in ast.walk(tree):
             if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
-                stored.add(_root(node))
+                stored.add(root_name(node))
             elif isinstance(node, ast.Call):
                 name = node.func.id if isinstance(node.func, ast.Name) else ""
                 if name in ("setattr", "delattr") and node.args:
-                    stored.add(_root(node.args[0]))
+                    stored.add(root_name(node.args[0]))
                 elif isinstance(node.func, ast.Attribute) and node.func.attr not in _READING_METHODS:
-                    handed.add(_root(node.func.value))
+                    handed.add(root_name(node.func.value))
             read |= {id(inner) for inner in _only_read(node)}
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in read:
@@ -44,7 +44,7 @@ class Changes:
         return cls(frozenset(stored), frozenset(handed))
 
 
-def _root(node: ast.expr) -> str:
+def root_name(node: ast.expr) -> str:
     """The name that a chain of attributes and items begins with."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value

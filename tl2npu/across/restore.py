@@ -10,12 +10,12 @@ from pathlib import Path
 import libcst as cst
 
 from tl2npu.across.grafts import Grafted
-from tl2npu.across.imports import DOT, dotted_text
+from tl2npu.across.imports import DOT
 from tl2npu.results import FileResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.literals import text_of
-from tl2npu.source.tree import names_in, nodes_of, walk
+from tl2npu.source.tree import bound_name, names_in, nodes_of, walk
 
 Gone = list[tuple[cst.CSTNode, str]]
 """What went with its last use: the statement of the file, and the name."""
@@ -101,11 +101,11 @@ def _at_first_hand(module: cst.Module, through: Mapping[str, str]) -> cst.Module
     edits = Edits(index)
     for node in index.statements if through else ():
         aliases = list(node.names) if isinstance(node, cst.ImportFrom) and isinstance(node.names, Sequence) else []
-        own = [alias for alias in aliases if _bound(alias) in through]
+        own = [alias for alias in aliases if bound_name(alias) in through]
         line = index.parent(node)
         if not own or line is None:
             continue
-        named = [(through[name], name) for name in map(_bound, own)]
+        named = [(through[name], name) for name in map(bound_name, own)]
         lines = [f"import {whole} as {name}" if name != whole else f"import {name}" for whole, name in named]
         rest = [line] if len(own) < len(aliases) else []
         for alias in own if rest else ():
@@ -143,11 +143,11 @@ def _without_imports(module: cst.Module, names: set[str], before: Counter[str], 
         unused = [
             alias
             for alias in node.names
-            if (name := _bound(alias)) in names and name not in exported and counts[name] == 1 < before[name]
+            if (name := bound_name(alias)) in names and name not in exported and counts[name] == 1 < before[name]
         ]
         for item in unused if len(unused) < len(node.names) else [node]:
             edits.remove(item)
-        gone += [(node, _bound(alias)) for alias in unused]
+        gone += [(node, bound_name(alias)) for alias in unused]
     return edits.apply(module)
 
 
@@ -166,8 +166,3 @@ def _counts(node: cst.CSTNode) -> Counter[str]:
         if DOT in name.value:
             found[name.value] += 1
     return found
-
-
-def _bound(alias: cst.ImportAlias) -> str:
-    name = alias.asname.name if alias.asname is not None else alias.name
-    return dotted_text(name).split(".")[0] if isinstance(name, (cst.Name, cst.Attribute)) else ""

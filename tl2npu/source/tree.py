@@ -305,3 +305,17 @@ def is_docstring(statement: cst.CSTNode) -> bool:
     """A line that is nothing but a string."""
     only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) == 1 else None
     return isinstance(only, cst.Expr) and isinstance(only.value, (cst.SimpleString, cst.ConcatenatedString))
+
+
+def last_name(node: cst.CSTNode | None) -> str:
+    """``c`` of ``a.b.c``, a name itself; empty for anything else."""
+    named = node.attr if isinstance(node, cst.Attribute) else node
+    return named.value if isinstance(named, cst.Name) else ""
+
+
+def bound_name(alias: cst.ImportAlias) -> str:
+    """The name that an import binds: the first one of a dotted module without ``as``."""
+    name: cst.CSTNode = alias.asname.name if alias.asname is not None else alias.name
+    while isinstance(name, cst.Attribute):
+        name = name.value
+    return last_name(name)

@@ -16,6 +16,7 @@ from tl2npu.kernel.model import Operand, Range, Store
 from tl2npu.kernel.simplified import assigned, simplified
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.source.signs import sign_of
+from tl2npu.source.tree import last_name
 
 Kind = Literal["load", "number", "unary", "binary", "call", "other"]
 
@@ -84,11 +85,9 @@ def expression(node: cst.BaseExpression, env: Env, evaluator: Evaluator) -> Expr
         made = Expr("unary", node, _UNARY[type(node.operator)], (inner,))
     elif isinstance(node, cst.Call):
         resolved = evaluator.names.resolve(node.func) or ""
-        bare = node.func.value if isinstance(node.func, cst.Name) else ""
-        method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
-        short = resolved.rsplit(".", 1)[-1] if resolved else bare or method
+        short = resolved.rsplit(".", 1)[-1] if resolved else last_name(node.func)
         args = tuple(expression(arg.value, env, evaluator) for arg in node.args)
-        if method and not resolved and isinstance(node.func, cst.Attribute):
+        if not resolved and isinstance(node.func, cst.Attribute):
             args = (expression(node.func.value, env, evaluator), *args)
         made = Expr("call", node, short, args)
     else:

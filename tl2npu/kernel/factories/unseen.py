@@ -13,7 +13,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.source.bound import is_tilelang, params_of
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import HOLDS_LINES, calls_in, children, nodes_of
+from tl2npu.source.tree import HOLDS_LINES, calls_in, children, last_name, nodes_of
 
 LAUNCHES = frozenset({"Kernel", "ClusterKernel", "CUDASourceCodeKernel"})
 _PRIM_FUNC = "prim_func"
@@ -79,11 +79,13 @@ def _in_blocks(
 def _root_of_kernel(function: cst.FunctionDef, names: Names) -> cst.BaseExpression | None:
     """What the language is called in a function that looks like a kernel; None for any other function."""
     marks = [d.decorator.func if isinstance(d.decorator, cst.Call) else d.decorator for d in function.decorators]
-    prim_func = next((mark for mark in marks if _last(mark) == _PRIM_FUNC), None)
+    prim_func = next((mark for mark in marks if last_name(mark) == _PRIM_FUNC), None)
     launch = next(_launches(function.body), None)
     if launch is not None:
         root = _untraced(launch.func, names)
-        marked = prim_func is not None or any(_last(mark) in ("macro", "jit", "lazy_jit", "autotune") for mark in marks)
+        marked = prim_func is not None or any(
+            last_name(mark) in ("macro", "jit", "lazy_jit", "autotune") for mark in marks
+        )
         return root if root is not None and (marked or _uses_tiles(function.body, root)) else None
     root = _untraced(prim_func, names) if prim_func is not None else None
     if prim_func is None or root is None:
@@ -111,7 +113,7 @@ def _launches(node: cst.CSTNode) -> Iterator[cst.Call]:
 def _launch(node: cst.CSTNode) -> cst.Call | None:
     """The ``X.Kernel(...)`` of a ``with``."""
     for item in node.items if type(node) is cst.With else ():
-        if isinstance(item.item, cst.Call) and _last(item.item.func) in LAUNCHES:
+        if isinstance(item.item, cst.Call) and last_name(item.item.func) in LAUNCHES:
             return item.item
     return None
 
@@ -130,13 +132,7 @@ def _uses_tiles(node: cst.CSTNode, root: cst.BaseExpression) -> bool:
     if isinstance(root, cst.Name) and root.value in (*LAUNCHES, _PRIM_FUNC):
         return any(isinstance(call.func, cst.Name) and call.func.value in _OPERATORS for call in calls_in(node))
     before = code(root) + "."
-    return any(code(call.func).removeprefix(before) in _OPERATORS for call in calls_in(node) if _last(call.func))
-
-
-def _last(node: cst.BaseExpression | None) -> str | None:
-    if isinstance(node, cst.Attribute):
-        return node.attr.value
-    return node.value if isinstance(node, cst.Name) else None
+    return any(code(call.func).removeprefix(before) in _OPERATORS for call in calls_in(node) if last_name(call.func))
 
 
 def _why(function: cst.FunctionDef, root: cst.BaseExpression, names: Names, index: Index) -> str:

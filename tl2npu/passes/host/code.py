@@ -21,7 +21,7 @@ from tl2npu.results import KernelResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
-from tl2npu.source.tree import children, mentioned
+from tl2npu.source.tree import children, last_name, mentioned
 
 _CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
 _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
@@ -239,8 +239,7 @@ def _attribute(
 
 
 def _bench_arguments(call: cst.Call) -> Iterator[cst.Arg]:
-    func = call.func
-    name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    name = last_name(call.func)
     gone = _BENCH_ARGUMENTS if name == "do_bench" else frozenset({"backend"}) if name in _TIMED else frozenset()
     gone |= _TUNER_ARGUMENTS if name in {"autotune", "run"} else frozenset()
     yield from (arg for arg in call.args if arg.keyword is not None and arg.keyword.value in gone)

@@ -12,7 +12,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.literals import text_of
-from tl2npu.source.tree import names_in, nodes_of
+from tl2npu.source.tree import bound_name, names_in, nodes_of
 
 
 def add_import(index: Index, edits: Edits, text: str) -> None:
@@ -64,7 +64,7 @@ def without_unused(
         else:
             for alias in aliases:
                 edits.remove(alias)
-        gone += [(node, _bound(alias)) for alias in aliases]
+        gone += [(node, bound_name(alias)) for alias in aliases]
     return edits.apply(module), gone
 
 
@@ -94,7 +94,7 @@ def _unused_aliases(
     lost = _used_names(original) - used
 
     def goes(node: cst.Import | cst.ImportFrom, alias: cst.ImportAlias) -> bool:
-        return _bound(alias) in lost or (_bound(alias) not in used and _is_absent(node, alias))
+        return bound_name(alias) in lost or (bound_name(alias) not in used and _is_absent(node, alias))
 
     unused = [(node, [alias for alias in aliases if goes(node, alias)]) for node, aliases in candidates]
     return [(node, aliases) for node, aliases in unused if aliases]
@@ -113,13 +113,6 @@ def _is_absent(node: cst.Import | cst.ImportFrom, alias: cst.ImportAlias) -> boo
     module = [code(node.module)] if isinstance(node, cst.ImportFrom) and node.module is not None else []
     parts = ".".join([*module, code(alias.name)]).split(".")
     return not relative and any(".".join(parts[:end]) in ABSENT for end in range(2, len(parts) + 1))
-
-
-def _bound(alias: cst.ImportAlias) -> str:
-    name: cst.BaseExpression = alias.asname.name if alias.asname is not None else alias.name
-    while isinstance(name, cst.Attribute):
-        name = name.value
-    return name.value if isinstance(name, cst.Name) else ""
 
 
 def _used_names(module: cst.Module) -> set[str]:

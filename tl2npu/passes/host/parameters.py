@@ -21,7 +21,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.names import unused
 from tl2npu.results import Follower
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import calls_in, mentioned, names_in
+from tl2npu.source.tree import calls_in, last_name, mentioned, names_in
 
 _HARMLESS = frozenset({"jit", "lazy_jit", "cache", "lru_cache"})
 """Decorators that give a factory the arguments of its calls and no others."""
@@ -93,9 +93,7 @@ def _is_plain(factory: cst.FunctionDef) -> bool:
     """No decorator may call the factory with arguments of its own."""
     for decorator in factory.decorators:
         node = decorator.decorator
-        node = node.func if isinstance(node, cst.Call) else node
-        name = node.attr.value if isinstance(node, cst.Attribute) else getattr(node, "value", "")
-        if name not in _HARMLESS:
+        if last_name(node.func if isinstance(node, cst.Call) else node) not in _HARMLESS:
             return False
     return True
 

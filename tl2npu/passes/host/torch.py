@@ -9,6 +9,7 @@ import libcst as cst
 from tl2npu.kernel.expressions import code
 from tl2npu.source.index import Index
 from tl2npu.source.literals import text_of
+from tl2npu.source.tree import last_name
 
 SAME_IN_NPU = frozenset(
     {
@@ -45,7 +46,7 @@ def is_device(index: Index, node: cst.SimpleString | cst.FormattedString) -> boo
         return (
             isinstance(call, cst.Call)
             and (parent.keyword is None or code(parent.keyword) == "default")
-            and (_name(call.func) in _CALLS or any("device" in code(arg) for arg in call.args if arg is not parent))
+            and (last_name(call.func) in _CALLS or any("device" in code(arg) for arg in call.args if arg is not parent))
         )
     if isinstance(parent, cst.Assign):
         return any("device" in code(target.target) for target in parent.targets)
@@ -59,12 +60,6 @@ def is_device(index: Index, node: cst.SimpleString | cst.FormattedString) -> boo
 def _returns_device(index: Index, node: cst.Return) -> bool:
     function = index.enclosing(node, cst.FunctionDef)
     return function is not None and "device" in function.name.value
-
-
-def _name(func: cst.BaseExpression) -> str:
-    if isinstance(func, cst.Attribute):
-        return func.attr.value
-    return func.value if isinstance(func, cst.Name) else ""
 
 
 def device_text(node: cst.SimpleString) -> cst.SimpleString:

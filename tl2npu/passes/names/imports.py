@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import libcst as cst
 
@@ -85,12 +86,15 @@ def drop_unused(job: Job, bound: set[str]) -> None:
         if not isinstance(node, cst.ImportFrom) or isinstance(node.names, cst.ImportStar):
             continue
         gone = [a for a in node.names if a.asname is None and code(a.name) in bound and counts[code(a.name)] <= 1]
-        if len(gone) == len(node.names):
-            edits.remove(node)
-        else:
-            for alias in gone:
-                edits.remove(alias)
+        remove_names(edits, node, gone)
     job.apply(edits)
+
+
+def remove_names(edits: Edits, node: cst.ImportFrom, gone: Sequence[cst.ImportAlias]) -> None:
+    """Drop names of an import, or all of it."""
+    assert not isinstance(node.names, cst.ImportStar)
+    for part in (node,) if len(gone) == len(node.names) else gone:
+        edits.remove(part)
 
 
 def _import(job: Job) -> cst.ImportFrom | None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import libcst as cst
 
 from tl2npu.passes.job import Job
+from tl2npu.passes.names.imports import remove_names
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, nodes_of, walk
+from tl2npu.source.tree import bound_name, last_name, names_in, nodes_of, walk
 
 _CALLS = ("Layout", "Fragment")
 """Endings of the names of functions that make a layout and do nothing else."""
@@ -78,9 +79,8 @@ def _defined(node: cst.CSTNode) -> str:
 def _is_harmless(node: cst.BaseExpression) -> bool:
     for inner in walk(node):
         if isinstance(inner, cst.Call):
-            func = inner.func
-            name = func.attr.value if isinstance(func, cst.Attribute) else getattr(func, "value", "")
-            if not isinstance(name, str) or not (name.endswith(_CALLS) or "layout" in name.lower()):
+            name = last_name(inner.func)
+            if not (name.endswith(_CALLS) or "layout" in name.lower()):
                 return False
         elif isinstance(inner, (cst.Await, cst.Yield, cst.NamedExpr)):
             return False
@@ -101,19 +101,12 @@ def _drop_imports(job: Job, edits: Edits, unused: set[str]) -> None:
     for node in job.file.index.statements:
         if not isinstance(node, cst.ImportFrom) or isinstance(node.names, cst.ImportStar):
             continue
-        gone = [alias for alias in node.names if _bound(alias) in unused and not _used(job, node, _bound(alias))]
-        if gone and len(gone) == len(node.names):
-            edits.remove(node)
-        else:
-            for alias in gone:
-                edits.remove(alias)
+        gone = [
+            alias for alias in node.names if bound_name(alias) in unused and not _used(job, node, bound_name(alias))
+        ]
+        remove_names(edits, node, gone)
         for alias in gone:
-            job.change("TL115", node, f"removed the unused `{_bound(alias)}`")
-
-
-def _bound(alias: cst.ImportAlias) -> str:
-    name = alias.asname.name if alias.asname is not None else alias.name
-    return name.value if isinstance(name, cst.Name) else ""
+            job.change("TL115", node, f"removed the unused `{bound_name(alias)}`")
 
 
 def _used(job: Job, statement: cst.CSTNode, name: str) -> bool:

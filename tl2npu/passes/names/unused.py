@@ -11,7 +11,7 @@ from tl2npu.passes.names.assignments import bound, take_out
 from tl2npu.passes.names.definitions import enclosing_functions
 from tl2npu.source.edits import Edits
 from tl2npu.source.literals import text_of
-from tl2npu.source.tree import calls_in, names_in, nodes_of, remembered
+from tl2npu.source.tree import calls_in, last_name, names_in, nodes_of, remembered
 
 
 def name_counts(job: Job) -> Counter[str]:
@@ -78,8 +78,6 @@ def _strings(module: cst.Module) -> set[str]:
 def is_harmless(node: cst.BaseExpression) -> bool:
     """Evaluating it does nothing: numbers, names, arithmetic, T.ceildiv."""
     for call in calls_in(node):
-        func = call.func
-        name = func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
-        if name not in ("ceildiv", "cdiv", "min", "max", "int", "floordiv"):
+        if last_name(call.func) not in ("ceildiv", "cdiv", "min", "max", "int", "floordiv"):
             return False
     return not nodes_of(node, cst.Await, cst.Yield, cst.NamedExpr, cst.Lambda)

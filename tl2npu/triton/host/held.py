@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
+from tl2npu.across.changes import root_name
 from tl2npu.triton.host.torch_names import WORD
 from tl2npu.triton.host.variants import stable
 from tl2npu.triton.refused import Refused
@@ -293,7 +294,7 @@ class _Slice:
                 self.assignment(stmt, decided)
             case ast.Expr() if self.names(stmt) & self.tainted or decided:
                 call = stmt.value
-                own = isinstance(call, ast.Call) and self.root(call.func) in self.tainted
+                own = isinstance(call, ast.Call) and root_name(call.func) in self.tainted
                 if not (isinstance(call, ast.Constant) or (own and self.pure(call))):
                     raise self.refuse(stmt)
                 self.gone[id(stmt)] = stmt
@@ -385,16 +386,11 @@ class _Slice:
             if isinstance(item, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
                 return False
             if isinstance(item, ast.Call):
-                name, root = ast.unparse(item.func), self.root(item.func)
+                name, root = ast.unparse(item.func), root_name(item.func)
                 own = root in self.tainted and name != root and (root != self.kernel or name == f"{root}.warmup")
                 if not own and name.rpartition(".")[2] not in _PURE and not self.asks(name, depth):
                     return False
         return True
-
-    def root(self, node: ast.expr) -> str:
-        while isinstance(node, (ast.Attribute, ast.Subscript)):
-            node = node.value
-        return node.id if isinstance(node, ast.Name) else ""
 
     def asks(self, name: str, depth: int) -> bool:
         """True for questions to the device, and functions of the file that are one return of such."""

@@ -20,7 +20,7 @@ from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.runtime import Late
 from tl2npu.passes.job import Job
 from tl2npu.source.edits import Edits
-from tl2npu.source.tree import names_in, replaced
+from tl2npu.source.tree import last_name, names_in, replaced
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,10 +218,7 @@ def _arms(value: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpres
 
 
 def _called(node: cst.BaseExpression) -> str:
-    if not isinstance(node, cst.Call):
-        return ""
-    func = node.func
-    return func.attr.value if isinstance(func, cst.Attribute) else func.value if isinstance(func, cst.Name) else ""
+    return last_name(node.func) if isinstance(node, cst.Call) else ""
 
 
 def _is_minus_infinity(node: cst.BaseExpression) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.source.index import Index
-from tl2npu.source.tree import nodes_of
+from tl2npu.source.tree import last_name, nodes_of
 
 
 def groups(index: Index) -> dict[str, tuple[int, ...]]:
@@ -56,11 +56,9 @@ def torn(index: Index, migrated: set[int], refused: set[int]) -> dict[int, str]:
 
 def _annotations(index: Index) -> Iterator[cst.Call]:
     for node in index.statements:
-        if type(node) is cst.Expr and isinstance(node.value, cst.Call):
-            func = node.value.func
-            name = func.attr.value if isinstance(func, cst.Attribute) else getattr(func, "value", "")
-            if name == "annotate_layout":
-                yield node.value
+        call = node.value if type(node) is cst.Expr else None
+        if isinstance(call, cst.Call) and last_name(call.func) == "annotate_layout":
+            yield call
 
 
 def _entries(call: cst.Call) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
