@@ -389,6 +389,10 @@ class GpuDraws(Draws):
         kind = self.rng.choice(("Pipelined", "Pipelined", "serial", "range"))
         start = p.Fill(acc.whole, 0)
         more = self.gemm_loop(scope, depth) if self.chance(0.25) else []
+        if tiles[0].kind == "mk" and dtype != "int8" and self.chance(0.2):  # what was loaded last, behind the loop
+            rows = self.new_tile("m", dtype)
+            scope.defined.add(rows.name)
+            more = [p.Reduce(self.rng.choice(("sum", "max")), tiles[0].name, rows.name, 1, True), *more]
         return [start, p.For(var, self.parts("k"), kind, tuple(body)), *more]
 
     def attention(self, scope: Scope) -> list[p.Stmt]:
