@@ -12,8 +12,8 @@ from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.model import Buffer, Op, Operand
 
-_OVERWRITES = ("tile.silu", "tile.sigmoid")
-"""For target pto: they compute in their operand (src/tl_templates/pto/common.h:TSIGMOID; facts 11)."""
+_OVERWRITES = ("tile.silu", "tile.sigmoid", "tile.pow")
+"""For target pto: they compute in their operand (src/tl_templates/pto/common.h:TSIGMOID, pow; facts 11, executed)."""
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -21,14 +21,18 @@ def check(subject: Subject) -> Iterator[Finding]:
     target = "pto" if subject.target == "pto" else "ascendc"
     for placed in subject.statements:
         stmt = placed.stmt
-        if not isinstance(stmt, Op) or target not in WRONG_IN_PLACE.get(stmt.op.name, ()):
+        wrong = isinstance(stmt, Op) and target in WRONG_IN_PLACE.get(stmt.op.name, ())
+        overwrites = isinstance(stmt, Op) and target == PTO and stmt.op.name in _OVERWRITES
+        if not isinstance(stmt, Op) or not (wrong or overwrites):
             continue
         result, *others = [arg for arg in stmt.args.values() if isinstance(arg, Operand)]
-        if any(other.buffer is result.buffer for other in others):
+        first = others[0].buffer if others else result.buffer
+        again = any(other.buffer is first for other in others[1:])
+        if wrong and any(other.buffer is result.buffer for other in others):
             text = f"for target {target}, T.{stmt.op.name} reads `{result.buffer.name}` after overwriting it"
             yield Finding("TL750", stmt.node, text)
-        elif target == PTO and stmt.op.name in _OVERWRITES and others and _is_needed(subject, placed, others[0].buffer):
-            text = f"for target {target}, T.{stmt.op.name} overwrites its operand `{others[0].buffer.name}`"
+        elif overwrites and (again or (first is not result.buffer and _is_needed(subject, placed, first))):
+            text = f"for target {target}, T.{stmt.op.name} overwrites its operand `{first.name}`"
             yield Finding("TL750", stmt.node, text)
 
 
