@@ -201,3 +201,43 @@ def test_copies(text: str, found: list[str]) -> None:
 )
 def test_a_vector_in_a_serial_loop(text: str, found: list[str]) -> None:
     assert statement(text) == found
+
+
+@pytest.mark.parametrize(
+    ("loop", "text", "found"),
+    [
+        ("i", "s[i] = a[i, 8] * 2.0", True),
+        ("i", "s[i] = a[i, i] * 2.0", True),
+        ("i", "s[i] = T.exp(a[i, 8])", True),
+        ("i", "s[i] = w[2 * i] * 2.0", True),
+        ("i", "s[i] = w[i // 2] + s[i]", True),
+        ("i", "s[i] = w[i % 8] + s[i]", True),
+        ("i", "s[i] = w[2 * i]", True),
+        ("i", "w[2 * i] = s[i] + s[i]", True),
+        ("i", "s[i] = w[i + 32] * 2.0", False),
+        ("i", "s[i] = one[i, 0] * 2.0", False),
+        ("i", "one[i, 0] = s[i] * 2.0", False),
+        ("i", "s[i] = s[i] * q[0]", False),
+        ("i, j", "b[i, j] = a[i // 2, j] * 2.0", True),
+        ("i, j", "b[i, j] = a[31 - i, j] * 2.0", True),
+        ("i, j", "b[i, j] = a[i, j % 8] * 2.0", True),
+        ("i, j", "b[31 - i, j] = a[i, j] * 2.0", True),
+        ("i, j", "b[i, j] = a[i, j] + w[j // 2]", True),
+        ("i, j", "b[i, j] = a[i // 2, j]", True),
+        ("i, j", "b[i, j] = a[i, j] + s[31 - i]", False),
+        ("i, j", "b[i, j] = a[i, j] + a[i, i]", False),
+        ("i, j", "b[i, j] = A[cid * 32 + i, j]", False),
+        ("i, j", "b[i, j] = A[cid * 32 + 31 - i, j]", True),
+        ("i, j", "O[cid * 32 + 31 - i, j] = a[i, j]", True),
+    ],
+)
+def test_an_instruction_takes_elements_in_order(loop: str, text: str, found: bool) -> None:
+    """Each was lowered for ``pto`` and executed: where nothing is found it was right."""
+    extents = "32" if loop == "i" else "32, 64"
+    assert ("TL784" in statement(f"for {loop} in T.Parallel({extents}):\n    {text}")) == found
+
+
+def test_a_column_that_is_stored_has_no_instruction() -> None:
+    """Lowered: "Unresolved call Op(tir.exp)" for the column, an instruction for the vector."""
+    assert statement("for i in T.Parallel(32):\n    one[i, 0] = T.exp(one[i, 0])") == ["TL733"]
+    assert statement("for i in T.Parallel(32):\n    s[i] = T.exp(s[i])") == []

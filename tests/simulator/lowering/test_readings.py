@@ -41,6 +41,24 @@ class Case:
     """What the actual reading says where it stops; empty where it computes something else."""
 
 
+IN_ORDER = """
+a = T.alloc_ub((M, N), "float32")
+s = T.alloc_ub((M,), "float32")
+T.copy(A, a)
+T.reduce_max(a, s, dim=1)
+for i in T.{loop}(M):
+    s[i] = {value}
+T.copy(s, C)
+"""
+PICKED = "b[i, j] = a[i // 2, j] * 2.0"
+PICKED_ROWS = """
+a = T.alloc_ub((M, N), "float32")
+b = T.alloc_ub((M, N), "float32")
+T.copy(A, a)
+T.tile.fill(b, 0.0)
+{loops}
+T.copy(b, C)
+"""
 BIAS = """
 a = T.alloc_ub((M, N), "float32")
 b = T.alloc_ub((N,), "float32")
@@ -115,31 +133,22 @@ T.copy(R, r)
 T.gemm_v0(l, r, p, init=True)
 T.copy(p, x)
 """
-ROW_UPDATE = (
-    GEMM
-    + """
+ROW_UPDATE = GEMM + """
 for i in T.serial(M):
     T.tile.add(x[i, :], x[i, :], x[i, :])
 T.copy(x, C)
 """
-)
-WHOLE_UPDATE = (
-    GEMM
-    + """
+WHOLE_UPDATE = GEMM + """
 T.tile.add(y, x, x)
 T.copy(y, C)
 """
-)
-ROW_VECTOR_UPDATE = (
-    GEMM
-    + """
+ROW_VECTOR_UPDATE = GEMM + """
 s = T.alloc_ub((M,), "float32")
 T.copy(S, s)
 for i, j in T.Parallel(M, N):
     x[i, j] = x[i, j] * s[i]
 T.copy(x, C)
 """
-)
 ROW_VECTOR_OTHER = ROW_VECTOR_UPDATE.replace("x[i, j] = x[i, j]", "y[i, j] = x[i, j]").replace(
     "T.copy(x, C)", "T.copy(y, C)"
 )
@@ -285,14 +294,11 @@ T.copy(p, x)
 T.tile.add(y, y, x)
 T.copy(y, C)
 """
-ACCUMULATE = (
-    GEMM
-    + """
+ACCUMULATE = GEMM + """
 T.tile.fill(y, 1.0)
 T.tile.axpy(x, y, 1.0)
 T.copy(x, C)
 """
-)
 OTHER_SUM = ACCUMULATE.replace("T.tile.axpy(x, y, 1.0)\nT.copy(x, C)", "T.tile.add(y, x, y)\nT.copy(y, C)")
 GATHER_L1 = """
 i_ub = T.alloc_ub((M,), "int32")
@@ -513,6 +519,31 @@ CASES = (
         PRODUCT * S[:, None],
         (f'{LR}, S: T.Tensor((M,), "float32"), {OUT}', ROW_VECTOR_UPDATE, 2),
         (f'{LR}, S: T.Tensor((M,), "float32"), {OUT}', ROW_VECTOR_OTHER, 2),
+    ),
+    *(
+        Case(
+            f"an instruction goes from its first element on: {value}",
+            (A,),
+            expected,
+            (f"{TILE}, {ROWS}", IN_ORDER.format(loop="Parallel", value=value), 1),
+            (f"{TILE}, {ROWS}", IN_ORDER.format(loop="serial", value=value), 1),
+        )
+        for value, expected in (
+            ("a[i, 8] * 2.0", A[:, 8] * 2),
+            ("a[i, i] + s[i]", np.diag(A) + A.max(1)),
+            ("a[0, i // 2] * 2.0", A[0, np.arange(M) // 2] * 2),
+        )
+    ),
+    Case(
+        "rows that an instruction for the whole tile does not pick",
+        (A,),
+        A[np.arange(M) // 2] * 2,
+        (f"{TILE}, {OUT}", PICKED_ROWS.format(loops=f"for i, j in T.Parallel(M, N):\n    {PICKED}"), 1),
+        (
+            f"{TILE}, {OUT}",
+            PICKED_ROWS.format(loops=f"for i in T.serial(M):\n    for j in T.serial(N):\n        {PICKED}"),
+            1,
+        ),
     ),
     Case(
         "turns that a pipeline drops (g7_pipe3, #1378)",

@@ -24,6 +24,7 @@ from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects import element_types
 from tl2npu.dialects.functions import ASCEND_LOOPS, FUNCTIONS
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.memory.alignment import start_of
 from tl2npu.kernel.model import Loop, Memory, Operand, Range
 from tl2npu.kernel.symbolic import const
 
@@ -83,6 +84,11 @@ def _check_value(subject: Subject, store: ParallelStore) -> Iterator[Finding]:
     text = _badly_spread(subject, store)
     if text:
         yield Finding("TL890", node, text)
+        return
+    other = _out_of_order(store)
+    if other is not None:
+        text = f"`{code(other.node)}` skips elements: the compiler takes those of `{other.buffer.name}` in order"
+        yield Finding("TL784", node, text)
         return
     yield from _check_global(subject, store)
 
@@ -155,6 +161,32 @@ def _transposed(store: ParallelStore) -> Operand | None:
         dims = load.dims or ()
         if dims and dims[-1].lo.depends_on(outer) and any(dim.lo.depends_on(inner) for dim in dims[:-1]):
             return load
+    return None
+
+
+def _out_of_order(store: ParallelStore) -> Operand | None:
+    """An operand of which an instruction, which goes from its first element on, takes others than the loop means.
+
+    Executed for ``pto``: columns, diagonals, every second element, ``i // 2``, ``15 - i``; copies and destinations too.
+    Where an index is an element of a tile, an operation runs row by row, a copy does not.
+    """
+    if store.form == "scalar" or store.inner.extent.constant == 1:
+        return None
+    inner, outer = store.inner, [store.outer] if store.outer is not None and store.outer.extent.constant != 1 else []
+    by_rows = store.form == "rows" or (store.value.kind != "load" and any(load.loads for load in store.value.loads))
+    for operand in (store.store.target, *store.value.loads):
+        dims, shape = operand.dims or (), operand.buffer.shape
+        if operand.buffer.memory is Memory.GM:
+            rests = [dim.lo - item.var for dim in dims for item in (inner, *outer) if dim.lo.depends_on(str(item.var))]
+        elif operand.buffer.memory is Memory.UB and start_of(operand).depends_on(str(inner.var)):
+            rests = [start_of(operand) - inner.var]
+            if outer and not by_rows and rests[0].depends_on(str(outer[0].var)):
+                rests = [rests[0] - outer[0].var * (shape[-1] if len(shape) > 1 else inner.extent)]
+        else:
+            continue
+        moving = (inner,) if by_rows else (inner, *outer)
+        if any(rest.depends_on(str(item.var)) for rest in rests for item in moving):
+            return operand
     return None
 
 

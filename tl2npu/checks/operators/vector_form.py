@@ -148,8 +148,11 @@ def _why_scalar(found: ParallelStore, words: Mapping[str, str]) -> str:
     one = value.kind == "load" or (value.kind == "call" and value.name in _CASTS and value.args[0].kind == "load")
     if not one and len({one_name(words.get(name, name)) for name in types_of(value, store.target)}) != 1:
         return f"`{code(store.node)}` has several element types"
-    if not any(dim.lo.depends_on(str(found.inner.var)) for dim in store.target.dims or ()):
+    lows = [dim.lo for dim in store.target.dims or ()]
+    if not any(lo.depends_on(str(found.inner.var)) for lo in lows):
         return f"`{code(store.node)}` stores to one element for all `{found.inner.name}`"
+    if not lows[-1].depends_on(str(found.inner.var)):
+        return f"`{found.inner.name}` is not the last index in `{code(store.node)}`"
     return ""
 
 

@@ -11,7 +11,7 @@ from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region, product
 from tl2npu.simulator.ir.expr import Binary, Call, Load, Value, Var, binary
-from tl2npu.simulator.ir.parts import free, rebuild, walk
+from tl2npu.simulator.ir.parts import free, rebuild, substitute, walk
 from tl2npu.simulator.ir.stmt import Alloc, For, Op, Parallel, Stmt, Store
 from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering import parallel_forms
@@ -61,6 +61,10 @@ class _Deviations(Copier):
 
     def _store(self, stmt: Store, kind: str) -> Stmt:
         assert self.nest is not None
+        if not isinstance(stmt.value, Load) or not parallel_forms.by_element(stmt.buffer, stmt.value.buffer):
+            value = rebuild(stmt.value, lambda e: self._in_order(e, kind) if isinstance(e, Load) else e)
+            target = self._in_order(Load(stmt.buffer, stmt.indices), kind)
+            stmt = replace(stmt, indices=target.indices, value=value)
         if len(self.nest.vars) == 1:
             return replace(stmt, value=rebuild(stmt.value, self._reciprocal))
         value = rebuild(stmt.value, self._row_on_the_left)
@@ -73,6 +77,31 @@ class _Deviations(Copier):
             indices = self._flat_indices(stmt.buffer, stmt.indices)
             return replace(stmt, indices=indices, value=value)
         return replace(stmt, value=value)
+
+    def _in_order(self, load: Load, kind: str) -> Load:
+        """An instruction goes from its first element on: ``s[i] = a[i, 8]`` takes a row (executed for ``pto``)."""
+        assert self.nest is not None
+        column, buffer = self.nest.vars[-1], load.buffer
+        used = {v for index in load.indices for v in free(index)}
+        names = [v for v in self.nest.vars if v in used and (v is column or kind == parallel_forms.VECTOR)]
+        if column not in used or buffer.memory not in ("ub", "global") or _follows(load.indices, names):
+            return load
+        first = [substitute(index, dict.fromkeys(names, 0)) for index in load.indices]
+        if buffer.memory == "global":
+            for back, name in enumerate(reversed(names), 1):
+                first[-back] = binary("+", first[-back], name)
+            return Load(buffer, tuple(first))
+        width = buffer.shape[-1] if buffer.ndim > 1 else self.nest.extents[-1]
+        position = binary("+", first[0], 0)
+        for index, extent in zip(first[1:], buffer.shape[1:], strict=True):
+            position = binary("+", binary("*", position, extent), index)
+        for name in names:
+            position = binary("+", position, name if name is column else binary("*", name, width))
+        places: list[Value] = []
+        for extent in reversed(buffer.shape[1:]):
+            places.insert(0, binary("%", position, extent))
+            position = binary("//", position, extent)
+        return Load(buffer, (position, *places))
 
     def _reciprocal(self, part: object) -> object:
         """``a[i, j] / s[i]``: times ``1 / s[i]``, rounded to the element type (codegen_ascend.cc:DivsOpCodegen)."""
@@ -164,6 +193,23 @@ class _Deviations(Copier):
         line = Region(tensor.buffer, places, extents, (True,) * tensor.buffer.ndim)
         copy = replace(stmt, args={**stmt.args, ub: run, gm: line})
         return [For(row, 0, tile.extents[0], [copy], site=stmt.site)]
+
+
+def _follows(indices: tuple[Value, ...], names: list[Var]) -> bool:
+    """The last indices are these variables, each plus something fixed, and no other index has one of them."""
+    if len(indices) < len(names):
+        return False
+    wanted: list[Var | None] = [*[None] * (len(indices) - len(names)), *names]
+    return all(_is_step(index, name, names) for index, name in zip(indices, wanted, strict=True))
+
+
+def _is_step(index: Value, name: Var | None, names: list[Var]) -> bool:
+    if name is None or index is name:
+        return index is name or not free(index) & set(names)
+    if not isinstance(index, Binary) or index.op not in ("+", "-"):
+        return False
+    sides = (index.left, index.right) if index.op == "-" or name in free(index.left) else (index.right, index.left)
+    return _is_step(sides[0], name, names) and not free(sides[1]) & set(names)
 
 
 def _check_rows(stmt: Op) -> None:

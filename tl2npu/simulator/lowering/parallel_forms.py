@@ -7,6 +7,7 @@ that moves with the row only). ``scalar``: a loop over the elements.
 from __future__ import annotations
 
 from tl2npu.simulator.ir import dtypes
+from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Binary, Call, Cast, Const, Expr, Load, Unary, Value, Var
 from tl2npu.simulator.ir.parts import free, walk
 from tl2npu.simulator.ir.stmt import Parallel, Stmt, Store
@@ -44,9 +45,12 @@ def _store_form(stmt: Store, nest: Parallel) -> str:
         return SCALAR
     if not _vector(stmt.value, nest, top=True):
         return SCALAR
+    if stmt.buffer.memory == "ub" and nest.vars[-1] not in free(stmt.indices[-1]):
+        return SCALAR  # r[i, 0] = ... over i (DetectVectorPlan)
     if len(nest.vars) == 2:
         row, column = nest.vars
-        loads = [part for part in walk(stmt.value) if isinstance(part, Load)]
+        parts = [stmt.value] if isinstance(stmt.value, Load) else walk(stmt.value)  # a copy takes all at once
+        loads = [part for part in parts if isinstance(part, Load)]
         tiles = any(load.buffer.ndim == 2 for load in loads)
         for load in loads:
             used = {v for i in load.indices for v in free(i)}
@@ -61,7 +65,7 @@ def _vector(value: Value, nest: Parallel, top: bool = False) -> bool:
     if isinstance(value, (int, float, Const)):
         return not top  # a constant store is a scalar loop (g3_fillc)
     if isinstance(value, Load):
-        return all(_plain_index(i, nest) for i in value.indices)
+        return True  # whatever its indices are
     if isinstance(value, Cast):
         return top and isinstance(value.value, Load) and _vector(value.value, nest)
     if isinstance(value, Unary):
@@ -89,9 +93,12 @@ def _is_wider(dtype: str, *args: Value) -> bool:
     return dtype in _SHORT and any(isinstance(arg, (int, Var)) for arg in args)
 
 
-def _plain_index(index: Value, nest: Parallel) -> bool:
-    """A loop variable plus something fixed, or something fixed."""
-    moving = free(index) & set(nest.vars)
-    if not moving:
-        return True
-    return len(moving) == 1 and (isinstance(index, Var) or (isinstance(index, Binary) and index.op == "+"))
+def by_element(target: Buffer, source: Buffer) -> bool:
+    """Tiles with rows of different length are copied by the scalar unit."""
+    two = target.memory == source.memory == "ub" and min(target.ndim, source.ndim) > 1
+    return two and not same(target.shape[-1], source.shape[-1])
+
+
+def same(left: Value, right: Value) -> bool:
+    """Whether two extents are one expression or one number."""
+    return left is right or (not isinstance(left, Expr) and not isinstance(right, Expr) and left == right)

@@ -85,7 +85,7 @@ def of_parallel(stmt: Parallel) -> Iterator[Demand]:
         assert isinstance(store, Store)
         loads = [part for part in walk(store.value) if isinstance(part, Load)]
         places = [(store.buffer, store.indices), *((load.buffer, load.indices) for load in loads)]
-        if isinstance(store.value, Load) and _by_element(store.buffer, store.value.buffer):
+        if isinstance(store.value, Load) and parallel_forms.by_element(store.buffer, store.value.buffer):
             continue
         if isinstance(store.value, Load) and _is_itself(store, store.value):
             continue
@@ -111,12 +111,6 @@ def _alike(target: Buffer, source: Buffer) -> bool:
     return target.memory == source.memory == "ub" and target.dtype == source.dtype
 
 
-def _by_element(target: Buffer, source: Buffer) -> bool:
-    """Tiles with rows of different length are copied by the scalar unit."""
-    two = target.memory == source.memory == "ub" and min(target.ndim, source.ndim) > 1
-    return two and not _same(target.shape[-1], source.shape[-1])
-
-
 def _of_copy(stmt: Op) -> Iterator[Demand]:
     src, dst = stmt.args.get("src"), stmt.args.get("dst")
     if not isinstance(src, (Region, Load)) or not isinstance(dst, (Region, Load)):
@@ -136,7 +130,7 @@ def _between_tiles(src: Buffer, moved: tuple[Value, ...], dst: Buffer, filled: t
     if not moved or not filled:
         return
     same = src.dtype == dst.dtype
-    if _same(moved[-1], src.shape[-1]) and _same(filled[-1], dst.shape[-1]):
+    if parallel_forms.same(moved[-1], src.shape[-1]) and parallel_forms.same(filled[-1], dst.shape[-1]):
         if same:
             yield Demand(dst, product(filled), "the number of elements copied")
         return
@@ -167,10 +161,6 @@ def _rows(buffer: Buffer, extents: tuple[Value, ...], columns: Value) -> Iterato
 
 def _is_one(extent: Value) -> bool:
     return not isinstance(extent, Expr) and int(extent) == 1
-
-
-def _same(left: Value, right: Value) -> bool:
-    return left is right or (not isinstance(left, Expr) and not isinstance(right, Expr) and left == right)
 
 
 def _offset(buffer: Buffer, indices: tuple[Value, ...]) -> Value:
