@@ -12,7 +12,7 @@ from tl2npu.across.restore import with_dots
 from tl2npu.checks.language import importing
 from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Subject
-from tl2npu.codes import finding as finding
+from tl2npu.codes import finding
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.style import dialect_of, is_gpu_kernel

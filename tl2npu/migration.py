@@ -15,11 +15,11 @@ from tl2npu.across.grafts import Grafted, grafted
 from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
 from tl2npu.checking import check_text as check_text
-from tl2npu.checking import finding, made_importable, unparsable, unused_comments
+from tl2npu.checking import made_importable, unparsable, unused_comments
 from tl2npu.checks.cross_core import flags
 from tl2npu.checks.row_split import doubled
 from tl2npu.checks.subject import Subject
-from tl2npu.codes import CODES
+from tl2npu.codes import CODES, finding
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import FileKernels

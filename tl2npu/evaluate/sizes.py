@@ -130,7 +130,7 @@ def _symbols(file: FileKernels) -> dict[str, str]:
         call = node.value if isinstance(node, cst.Assign) else None
         if not isinstance(call, cst.Call) or not call.args:
             continue
-        name = (file.names.resolve(call.func) or "").removeprefix("tilelang.language.")
+        name = file.names.operator(call.func)
         target, text = node.targets[0].target, call.args[0].value
         if name in _SYMBOLIC and isinstance(text, cst.SimpleString):
             several = target.elements if isinstance(target, (cst.Tuple, cst.List)) else [cst.Element(target)]

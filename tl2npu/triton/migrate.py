@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TypeVar, cast
 
 from tl2npu.across.symbols import Symbols
-from tl2npu.codes import CODES
+from tl2npu.codes import finding
 from tl2npu.results import Diagnostic
 from tl2npu.tile.check import Malformed, check
 from tl2npu.tile.ir import Kernel, statements, writes
@@ -111,7 +111,7 @@ def _launched_elsewhere(file: TritonFile, path: Path) -> Iterator[tuple[str, Dia
     for name, node in file.kernels.items():
         if name not in here and (others := launched_in(path, node)):
             text = f"`{name}` is launched in {' and '.join(others)}: migrate that, its factory stands beside the launch"
-            yield name, replace(diagnostic("TL501", node.lineno, text, name), help="")
+            yield name, replace(finding("TL501", node.lineno, text, name), help="")
 
 
 class _Translation:
@@ -158,14 +158,14 @@ class _Translation:
                 outcome.configurations = tuned.many
                 splices, outcome.notes, outcome.scalars = self.kernel(name, node, tuned)
             except Refused as refused:
-                found = diagnostic(refused.code, refused.line, refused.message, name)
+                found = finding(refused.code, refused.line, refused.message, name)
                 outcome.refused = replace(found, help=refused.help or found.help)
                 continue
             self.splices += splices
             gone.add(name)
         for node in self.file.unread:
             text = f"`{node.name}` runs as a kernel, and nothing that is read makes it one"
-            outcomes.append(Outcome(node.name, node.lineno, diagnostic("TL560", node.lineno, text, node.name)))
+            outcomes.append(Outcome(node.name, node.lineno, finding("TL560", node.lineno, text, node.name)))
         if not gone:
             return Translated(self.text, tuple(outcomes))
         self.splices += self.device_functions(gone)
@@ -233,7 +233,7 @@ class _Translation:
             count = "this statement is" if len(unneeded) == 1 else f"this and {len(unneeded) - 1} more statements are"
             keeps = (item.stmt for item in unneeded if name in ast.unparse(item.stmt))
             text = f"{count} left out: the new launch needs nothing of the compiled `{name}`"
-            notes.append(diagnostic("TL507", next(keeps).lineno, text, name))
+            notes.append(finding("TL507", next(keeps).lineno, text, name))
         return edits, notes, any(launched.kernel.scalars for launched in launches)
 
     def once(self, key: object, work: Callable[[], FoundT]) -> FoundT:
@@ -393,50 +393,44 @@ class _Translation:
             line = launched.binding.site.call.lineno
             for text in launched.checks:
                 code = "TL502" if ".is_contiguous()" in text else "TL503"
-                found.append(diagnostic(code, line, f"the host checks `{text}` before the launch", name))
+                found.append(finding(code, line, f"the host checks `{text}` before the launch", name))
             for option in launched.binding.options:
                 text = f"`{option}` is an option of another compiler, which is left out"
-                found.append(diagnostic("TL504", line, text, name))
+                found.append(finding("TL504", line, text, name))
             if launched.one_row:
-                note = diagnostic("TL506", line, launched.one_row, name)
+                note = finding("TL506", line, launched.one_row, name)
                 found.append(note if self.rows == 1 else replace(note, help=""))  # the option was given
             for tensor in sorted(launched.binding.spec.flat & {param.name for param in launched.kernel.params}):
                 text = f"`{tensor}` is moved row by row: the steps of its accesses are those of no shape that is known"
-                found.append(diagnostic("TL508", line, text, name))
+                found.append(finding("TL508", line, text, name))
             for tensor in launched.binding.spec.assumed:
                 if any(param.name == tensor for param in launched.kernel.params):
                     kind = launched.binding.spec.tensors[tensor].dtype
                     listed = next((types for types in launched.binding.site.scope.listed if f"{kind}+" in types), "")
                     why = "the host allows others" if listed else "nothing in the file shows its element type"
-                    found.append(diagnostic("TL505", line, f"`{tensor}` is taken for {kind}: {why}", name))
+                    found.append(finding("TL505", line, f"`{tensor}` is taken for {kind}: {why}", name))
         for function, variable in sorted({one for launched in launches for one in launched.binding.spec.unset}):
             text = f"`{function}` is read as it is without the environment variable `{variable}`"
-            found.append(diagnostic("TL509", node.lineno, text, name))
+            found.append(finding("TL509", node.lineno, text, name))
         extrema = {line for launched in launches for line in launched.binding.spec.extrema}
         if extrema:
             text = (
                 "Triton leaves NaN in the data out of this maximum or minimum, the result of an NPU is not documented"
             )
-            found.append(replace(diagnostic("TL742", min(extrema), text, name), severity="info"))
+            found.append(replace(finding("TL742", min(extrema), text, name), severity="info"))
         for line, text in self.file.hints[name]:
-            found.append(diagnostic("TL593", line, f"{text} orders the work or assigns cores, which is left out", name))
+            found.append(finding("TL593", line, f"{text} orders the work or assigns cores, which is left out", name))
         if tuned.given:
             shown = ", ".join(f"{key}={value!r}" for key, value in tuned.values.items())
             text = f"{shown} by `--tuned`; what the configurations of `autotune` do besides, as a hook, is lost"
-            found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))
+            found.append(finding("TL504", tuned.line or node.lineno, text, name))
         if tuned.many > 1 or tuned.filtered:
             rest = "1 other is" if tuned.many == 2 else f"{tuned.many - 1 or 'all'} others are"
             text = f"the first configuration of `autotune` is the default, {rest} not tried"
             if tuned.number:
                 text = f"configuration {tuned.number + 1} of `autotune` is the default: those before it do not fit"
-            found.append(diagnostic("TL504", tuned.line or node.lineno, text, name))
+            found.append(finding("TL504", tuned.line or node.lineno, text, name))
         return list(dict.fromkeys(found))
-
-
-def diagnostic(code: str, line: int, message: str, kernel: str) -> Diagnostic:
-    """A finding of the Triton front end."""
-    row = CODES[code]
-    return Diagnostic(code, row.name, row.severity, line, message, row.remedy, kernel=kernel, safety=row.safety)
 
 
 def _apart(binding: Binding, kernel: Kernel) -> None:

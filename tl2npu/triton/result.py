@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from tl2npu import marked
 from tl2npu.across.symbols import Symbols
-from tl2npu.codes import CODES
+from tl2npu.codes import CODES, finding
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, Disposition, FileResult, KernelResult
@@ -25,7 +25,7 @@ from tl2npu.triton.evaluate.comparison import Comparison
 from tl2npu.triton.host.imported import Placed, placed
 from tl2npu.triton.host.source import TritonFile, parse
 from tl2npu.triton.host.wrapped import of_module
-from tl2npu.triton.migrate import Outcome, Translated, diagnostic, to_tilelang
+from tl2npu.triton.migrate import Outcome, Translated, to_tilelang
 
 
 def check(file: TritonFile, name: str, options: Options) -> Iterator[Diagnostic]:
@@ -184,7 +184,7 @@ def _refused(done: FileResult, homes: _Homes) -> dict[str, Diagnostic]:
                 refused[name] = replace(found, line=homes.lines[name], column=1, end_line=None, kernel=name)
             else:
                 code = next((code for code in kernel.codes if CODES[code].severity == "error"), "TL530")
-                refused[name] = diagnostic(code, homes.lines[name], kernel.reason, name)
+                refused[name] = finding(code, homes.lines[name], kernel.reason, name)
     return refused
 
 
@@ -208,7 +208,7 @@ def check_triton(result: FileResult, options: Options) -> FileResult:
             mine = list(check(file, name, options)) if name in file.kernels else []
             found += [item for item in mine if not suppressions.covers(item.line, item.code)]
             text = f"`{name}` is a Triton kernel: checked are its masks and launches, not what it computes"
-            said = diagnostic("TL501", node.lineno, text, name)
+            said = finding("TL501", node.lineno, text, name)
             found.append(replace(said, help="translate it with `tl2npu migrate`"))
     unused = {(line, f"{code} is not reported here") for line, code in suppressions.unused()}
     found = [item for item in found if item.code != "TL904" or (item.line, item.message) in unused]
@@ -235,9 +235,9 @@ def _left(
         if why := lines.get(node.lineno):
             yield name, why[0]
         elif not options.selects(path, name):
-            yield name, diagnostic("TL501", node.lineno, "not selected", name)
+            yield name, finding("TL501", node.lineno, "not selected", name)
         elif is_notebook(path):
-            found = diagnostic("TL501", node.lineno, "Triton kernels in notebooks are not translated", name)
+            found = finding("TL501", node.lineno, "Triton kernels in notebooks are not translated", name)
             yield name, replace(found, severity="error", help="move the kernel and its launch into a `.py` file")
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tl2npu.codes import finding
 from tl2npu.devices import DEFAULT_DEVICE, DEVICES, MOST_BLOCKS
 from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.symbolic import product
@@ -20,7 +21,6 @@ from tl2npu.triton.check.names import Names
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import tuning
 from tl2npu.triton.host.source import TritonFile
-from tl2npu.triton.migrate import diagnostic
 from tl2npu.triton.read.values import Tile
 from tl2npu.triton.refused import Refused, Undecided
 
@@ -40,7 +40,7 @@ def check(file: TritonFile, name: str, options: Options) -> Iterator[Diagnostic]
     if _takes_a_row(file, file.kernels[name]):
         text = "each program computes one row: a short vector, and an NPU has tens of cores"
         yield replace(
-            diagnostic("TL506", file.kernels[name].lineno, text, name),
+            finding("TL506", file.kernels[name].lineno, text, name),
             help="give each program several rows, or as many programs as there are cores a loop over the rows",
         )
 
@@ -68,7 +68,7 @@ def _programs(binding: Binding, name: str) -> Iterator[Diagnostic]:
     most = max((count for count in counts if count is not None), default=0)
     if most > MOST_BLOCKS:
         text = f"{most:,} programs: a launch of more than {MOST_BLOCKS:,} fails"
-        found = diagnostic("TL817", binding.site.call.lineno, text, name)
+        found = finding("TL817", binding.site.call.lineno, text, name)
         yield replace(found, help="launch as many programs as cores, or set TRITON_ALL_BLOCKS_PARALLEL=1")
 
 
@@ -91,7 +91,7 @@ def _tiles(file: TritonFile, binding: Binding, name: str, options: Options) -> I
         said = f"UB holds {limit:,} bytes, `{text}` needs {need:,}"
         if need <= limit:
             said += f" twice, as `multibuffer` is on: {2 * need:,}"
-        note = diagnostic("TL801", line, said, name)
+        note = finding("TL801", line, said, name)
         severity = note.severity if need > limit else "warning"
         yield replace(note, severity=severity, help="use a smaller block, or loop over parts of it")
 

@@ -10,10 +10,10 @@ import ast
 from collections.abc import Iterator
 from typing import TypeGuard
 
+from tl2npu.codes import finding
 from tl2npu.results import Diagnostic
 from tl2npu.triton.check.names import Names
 from tl2npu.triton.host.source import TritonFile
-from tl2npu.triton.migrate import diagnostic
 
 
 def check(file: TritonFile, name: str) -> Iterator[Diagnostic]:
@@ -23,7 +23,7 @@ def check(file: TritonFile, name: str) -> Iterator[Diagnostic]:
     for call in ast.walk(node):
         if isinstance(call, ast.Call):
             for code, at, message in reader.call(call):
-                yield diagnostic(code, at.lineno, message, name)
+                yield finding(code, at.lineno, message, name)
 
 
 class _Reader:
@@ -150,4 +150,3 @@ def _is_step_back(node: ast.AST) -> TypeGuard[ast.BinOp]:
 
 def _is_difference(node: ast.AST) -> TypeGuard[ast.BinOp]:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
-

@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from tl2npu.codes import finding
 from tl2npu.dialects.triton.tle import tle_name
 from tl2npu.options import Options
 from tl2npu.results import Change, Diagnostic, FileResult, KernelResult
@@ -16,7 +17,6 @@ from tl2npu.triton.dsa.function import Function
 from tl2npu.triton.dsa.rewrite import Rewrite, uses_gpu
 from tl2npu.triton.host.rewrite import Splice, spliced
 from tl2npu.triton.host.source import TritonFile, parse
-from tl2npu.triton.migrate import diagnostic
 from tl2npu.triton.refused import Refused
 
 _PACKAGE = "triton.experimental.tle"
@@ -92,7 +92,7 @@ class _Work:
                 raise function.refuse(function.node, "`triton.language` has no name in this file")
             return Rewrite(function, package, language)
         except Refused as refused:
-            self.refused[name] = diagnostic(refused.code, refused.line, refused.message, name)
+            self.refused[name] = finding(refused.code, refused.line, refused.message, name)
             return None
 
     def settle(self, kernels: Mapping[str, set[str]], rewrites: dict[str, Rewrite | None]) -> None:
@@ -101,9 +101,9 @@ class _Work:
             line = self.file.kernels[name].lineno
             why = [*self.leave.get(line, ())]
             if not self.options.selects(self.path, name):
-                why.append(diagnostic("TL594", line, "not selected", name))
+                why.append(finding("TL594", line, "not selected", name))
             elif is_notebook(self.path):
-                why.append(diagnostic("TL595", line, "Triton kernels in notebooks are not rewritten", name))
+                why.append(finding("TL595", line, "Triton kernels in notebooks are not rewritten", name))
             if why and uses:
                 self.refused[name] = why[0]
                 rewrites.update(dict.fromkeys(uses))
@@ -112,7 +112,7 @@ class _Work:
             more = {item for name in failing for item in kernels[name] if rewrites[item] is not None}
             for name in failing:
                 cause = next((self.refused[i] for i in sorted(kernels[name]) if i in self.refused), None)
-                other = cause or diagnostic("TL595", self.file.kernels[name].lineno, "it shares a function", name)
+                other = cause or finding("TL595", self.file.kernels[name].lineno, "it shares a function", name)
                 self.refused.setdefault(name, other)
             if not more:
                 return
