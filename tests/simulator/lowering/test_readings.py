@@ -51,6 +51,7 @@ for i in T.{loop}(M):
 T.copy(s, C)
 """
 PICKED = "b[i, j] = a[i // 2, j] * 2.0"
+IN_TWO = f"for i in T.{{kind}}(M):\n    for j in T.{{kind}}(N):\n        {PICKED}"
 PICKED_ROWS = """
 a = T.alloc_ub((M, N), "float32")
 b = T.alloc_ub((M, N), "float32")
@@ -534,16 +535,15 @@ CASES = (
             ("a[0, i // 2] * 2.0", A[0, np.arange(M) // 2] * 2),
         )
     ),
-    Case(
-        "rows that an instruction for the whole tile does not pick",
-        (A,),
-        A[np.arange(M) // 2] * 2,
-        (f"{TILE}, {OUT}", PICKED_ROWS.format(loops=f"for i, j in T.Parallel(M, N):\n    {PICKED}"), 1),
-        (
-            f"{TILE}, {OUT}",
-            PICKED_ROWS.format(loops=f"for i in T.serial(M):\n    for j in T.serial(N):\n        {PICKED}"),
-            1,
-        ),
+    *(
+        Case(
+            f"rows that an instruction for the whole tile does not pick: {loops}",
+            (A,),
+            A[np.arange(M) // 2] * 2,
+            (f"{TILE}, {OUT}", PICKED_ROWS.format(loops=loops), 1),
+            (f"{TILE}, {OUT}", PICKED_ROWS.format(loops=IN_TWO.format(kind="serial")), 1),
+        )
+        for loops in (f"for i, j in T.Parallel(M, N):\n    {PICKED}", IN_TWO.format(kind="Parallel"))
     ),
     Case(
         "turns that a pipeline drops (g7_pipe3, #1378)",

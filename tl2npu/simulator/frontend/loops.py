@@ -9,6 +9,7 @@ from typing import Any
 from tl2npu.simulator.errors import TraceError
 from tl2npu.simulator.frontend.builder import Builder
 from tl2npu.simulator.ir.expr import Expr, Value, Var, binary, call, plain
+from tl2npu.simulator.ir.parts import free
 from tl2npu.simulator.ir.stmt import NOWHERE, Break, For, If, Parallel
 
 
@@ -100,6 +101,11 @@ class ParallelSpec(LoopSpec):
             with builder.inside(statement.body):
                 yield result
             del builder.lanes[outer:]
+            inner = statement.body[0] if len(statement.body) == 1 else None
+            if isinstance(inner, Parallel) and not any(free(n) & set(variables) for n in inner.extents):
+                # one nest, as the compiler sees it
+                statement.vars, statement.extents = (*variables, *inner.vars), (*self.extents, *inner.extents)
+                statement.body = inner.body
         else:
             opened = 0
             for var, extent in zip(variables, self.extents, strict=True):
