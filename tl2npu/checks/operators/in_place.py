@@ -1,4 +1,5 @@
-"""TL750: operators whose result must not lie on their operand: the library reads the operand again at the end.
+"""TL750: operators whose result must not lie on their operand: the library reads the operand again at the end; copies
+inside of a tile.
 
 For target pto the same operators leave their intermediate results in the operand, which must not be needed afterwards.
 """
@@ -10,7 +11,8 @@ from collections.abc import Iterator
 from tl2npu.checks.subject import PTO, Finding, Placed, Subject
 from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
 from tl2npu.kernel.access import accesses
-from tl2npu.kernel.model import Buffer, Op, Operand
+from tl2npu.kernel.handover import extents_of
+from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Operand
 
 _OVERWRITES = ("tile.silu", "tile.sigmoid", "tile.pow")
 """For target pto: they compute in their operand (src/tl_templates/pto/common.h:TSIGMOID, pow; facts 11, executed)."""
@@ -21,6 +23,9 @@ def check(subject: Subject) -> Iterator[Finding]:
     target = "pto" if subject.target == "pto" else "ascendc"
     for placed in subject.statements:
         stmt = placed.stmt
+        if isinstance(stmt, Copy) and _moves_on(stmt):
+            text = f"the copy overwrites elements of `{stmt.src.buffer.name}` before it reads them"
+            yield Finding("TL750", stmt.node, text, None if target == PTO else "warning")
         wrong = isinstance(stmt, Op) and target in WRONG_IN_PLACE.get(stmt.op.name, ())
         overwrites = isinstance(stmt, Op) and target == PTO and stmt.op.name in _OVERWRITES
         if not isinstance(stmt, Op) or not (wrong or overwrites):
@@ -34,6 +39,21 @@ def check(subject: Subject) -> Iterator[Finding]:
         elif overwrites and (again or (first is not result.buffer and _is_needed(subject, placed, first))):
             text = f"for target {target}, T.{stmt.op.name} overwrites its operand `{first.name}`"
             yield Finding("TL750", stmt.node, text)
+
+
+def _moves_on(copy: Copy) -> bool:
+    """Whether a copy inside of one tile begins behind its source and reaches into it: it goes forward, block by block.
+
+    Executed for ``pto``: ``T.copy(c[0:15, :], c[1:16, :])`` makes every row the first one. For ``ascendc`` it is one
+    ``DataCopy`` (common.h:copy_ub_to_ub), of which nothing says that it may overlap.
+    """
+    extents = extents_of(copy.src)
+    if copy.src.buffer is not copy.dst.buffer or copy.src.buffer.memory is not Memory.UB or extents is None:
+        return False
+    pairs = zip(copy.dst.dims or (), copy.src.dims or (), extents, strict=False)
+    shifts = [((to.lo - at.lo).constant, extent.constant) for to, at, extent in pairs]
+    known = all(shift is not None and (not shift or (size is not None and abs(shift) < size)) for shift, size in shifts)
+    return known and next((shift > 0 for shift, _ in shifts if shift), False)
 
 
 def _is_needed(subject: Subject, placed: Placed, buffer: Buffer) -> bool:
