@@ -217,9 +217,7 @@ def test_tensors_of_backward_are_like_those_of_forward() -> None:
 
 def test_inputs_of_a_benchmark_show_the_types() -> None:
     """Nothing in the file calls the model: a harness does."""
-    model = (
-        vector(COPY).split("\n\nf(torch.randn(300")[0]
-        + """
+    model = vector(COPY).split("\n\nf(torch.randn(300")[0] + """
 
 class Model(torch.nn.Module):
     def forward(self, x):
@@ -229,7 +227,6 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [torch.randn(300, dtype=torch.float16)]
 """
-    )
     assert 'x_ptr: T.Tensor((n,), "float16")' in to_tilelang(model).text
 
 
@@ -666,3 +663,38 @@ def test_a_plain_function_gets_all_that_it_takes() -> None:
     function = function.split("twice =")[0].replace("        ", "    ") + "f(torch.randn(4, 100), {})\n"
     assert refusals(function.format(100)) == []
     assert refusals(function.format(50)) != []
+
+
+SEVERAL = f"""{HEAD}@triton.jit
+def k(x_ptr, y_ptr, total, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < total)
+    tl.store(y_ptr + i, x * 2.0, mask=i < total)
+
+
+def layout(x, lane):
+    if lane is None:
+        return x.shape[1], 0
+    return 1, 0
+
+
+def f(x, lane=None):
+    n = x.shape[0]
+    per, first = layout(x, lane)
+    y = torch.empty(n, per)
+    total = n * per
+    k[(triton.cdiv(total, 64),)](x, y, total, BLOCK=64)
+    return y
+
+
+f(torch.randn(40, 3))
+"""
+
+
+def test_what_a_function_returns_in_one_way_or_another_is_not_the_last_of_them() -> None:
+    """``per`` is 3 in the call: a kernel for 1 would leave two thirds of ``y`` as they are."""
+    text = to_tilelang(SEVERAL).text
+    assert "T.Kernel(T.ceildiv(per * x_shape_0, BLOCK)" in text
+    assert 'y_ptr: T.Tensor((per * x_shape_0,), "float32")' in text
+    alike = to_tilelang(SEVERAL.replace("return x.shape[1], 0", "return 1, 0")).text
+    assert 'y_ptr: T.Tensor((total, 1), "float32")' in alike

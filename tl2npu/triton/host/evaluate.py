@@ -202,7 +202,9 @@ class Host(HostExpressions):
         if self.function is not None and self.function.name == "forward":
             self.evidence.returned[self.owner] = value if isinstance(value, tuple) else (value,)
         elif self.function is not None and isinstance(value, tuple):
-            self.evidence.results[self.function.lineno] = tuple(self.elsewhere(item) for item in value)
+            assert self.stmt is not None
+            ways = self.evidence.results.setdefault(self.function.lineno, {})
+            ways[self.stmt.lineno] = tuple(self.elsewhere(item) for item in value)
         elif self.function is not None:
             tensor = isinstance(value, Tensor) and not value.test and isinstance(self.function.body[-1], ast.Return)
             found = (value.dtype or "?") if isinstance(value, Tensor) and tensor else ""

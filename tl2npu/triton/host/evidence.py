@@ -48,9 +48,9 @@ class Call:
 class Evidence:
     """What calls show of the parameters of a function, which is known by its line: ranks, element types, ``calls``.
 
-        ``passed``: parameters that a call passes at all, ``floats``: those that get a float; ``saved``: class of an
-    autograd function -> what its ``forward`` saves; ``returned``: what that returns; ``results``: what other functions
-    return, where these are several values; ``made``: the element types of the one
+    ``passed``: parameters that a call passes at all, ``floats``: those that get a float; ``saved``: class of an
+    autograd function -> what its ``forward`` saves; ``returned``: what that returns; ``results``: what each ``return``
+    of other functions gives, by its line, where these are several values; ``made``: the element types of the one
     tensor that they return, ``?`` for one that is not known, empty for what is no tensor.
     """
 
@@ -63,7 +63,7 @@ class Evidence:
     tensors: dict[tuple[int, str], list[tuple[int | None, str | None]]] = field(default_factory=dict)
     saved: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
     returned: dict[str, tuple[HostValue, ...]] = field(default_factory=dict)
-    results: dict[int, tuple[HostValue, ...]] = field(default_factory=dict)
+    results: dict[int, dict[int, tuple[HostValue, ...]]] = field(default_factory=dict)
     made: dict[int, set[str]] = field(default_factory=dict)
 
     def both_ways(self, function: int, param: str) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Sym, const, var
 from tl2npu.triton.host.evidence import Call, Evidence
 from tl2npu.triton.host.methods import applied, bound
 from tl2npu.triton.host.tensors import HostTensors
@@ -70,6 +70,20 @@ def optional(one: HostValue, other: HostValue, text: str, test: str) -> Tensor |
     if len(tensors) != 1 or (one is not None and other is not None):
         return None
     return Tensor(text, tensors[0].shape, tensors[0].dtype, tensors[0].fresh, test=test)
+
+
+def one_of(values: Sequence[HostValue]) -> HostValue:
+    """What is known of a value that is one of several, as a function returns one or another."""
+    first = values[0]
+    if all(value == first for value in values):
+        return first
+    if all(isinstance(value, Int) for value in values):
+        return Int(var("?"))
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    types = {value.dtype for value in tensors}
+    if len(tensors) < len(values) or any(value.test for value in tensors):
+        return Unknown("")
+    return Tensor("", None, types.pop() if len(types) == 1 else None)
 
 
 class HostExpressions(HostTensors):
@@ -373,9 +387,12 @@ class HostExpressions(HostTensors):
     def of_file(self, text: str, node: ast.Call) -> HostValue:
         """What a function or a class of the file gives, as far as it is known; None for others."""
         line = self.functions[text].lineno if text in self.functions else None
-        results = self.evidence.results.get(line) if line is not None else None
-        if results is not None:
-            return tuple(self.same(value, f"{ast.unparse(node)}[{place}]") for place, value in enumerate(results))
+        ways = list(self.evidence.results.get(line, {}).values()) if line is not None else []
+        if ways and len({len(way) for way in ways}) == 1:
+            texts = (f"{ast.unparse(node)}[{place}]" for place in range(len(ways[0])))
+            return tuple(
+                self.same(one_of(values), text) for values, text in zip(zip(*ways, strict=True), texts, strict=True)
+            )
         made = self.evidence.made.get(line) if line is not None else None
         if made and not made & {"", "?"} and len(made) == 1:
             return Tensor(ast.unparse(node), None, next(iter(made)))
