@@ -101,3 +101,14 @@ def test_a_help_that_is_followed(text: str, code: str, help: str, followed: str)
     assert help in refused.help
     done = migrate_triton(followed, "k.py", Options())
     assert [kernel.disposition for kernel in done.kernels] == ["migrated"], done.diagnostics
+
+
+def test_a_help_stays_where_a_condition_of_the_host_might_decide() -> None:
+    """``on`` changes, so that no launch can ask for it: the kernel is refused for what stops it without that."""
+    switched = PLACES.replace("p_ptr, n,", "p_ptr, n, ON: tl.constexpr,").replace("(x, y, p, n", "(x, y, p, n, on")
+    switched = switched.replace("def f(x, p):", "def f(x, p, on):").replace("int32))", "int32), chosen())")
+    switched = switched.replace("    x = tl.load", "    if ON:\n        at += 1\n    x = tl.load", 1)
+    switched = switched.replace("    n = x.shape[0]\n", "    n = x.shape[0]\n    on = on and n > 3\n")
+    [refused] = [kernel.refused for kernel in to_tilelang(switched).kernels]
+    assert refused is not None
+    assert refused.help == "divide on the host, and pass a tensor of the quotients"

@@ -277,7 +277,7 @@ class _Translation:
                 if refused.tensor and refused.tensor not in flat:
                     flat = self.flat[site.place] = flat | {refused.tensor}
                 elif binding.tests:
-                    raise Undecided(first.code, first.line, first.message, binding.tests[0]) from None
+                    raise Undecided(first.code, first.line, first.message, binding.tests[0], first.help) from None
                 else:
                     raise first from None
 

@@ -19,9 +19,9 @@ class Refused(Exception):
 class Undecided(Refused):
     """A launch that depends on ``test``, a condition of the host code."""
 
-    def __init__(self, code: str, line: int, message: str, test: str) -> None:
-        help = f"launch the kernel in both branches of `if {test}:`, with what it gets there"
-        super().__init__(code, line, message, help if code == "TL511" else "")
+    def __init__(self, code: str, line: int, message: str, test: str, help: str = "") -> None:
+        both = f"launch the kernel in both branches of `if {test}:`, with what it gets there"
+        super().__init__(code, line, message, help or (both if code == "TL511" else ""))
         self.test = test
 
 
