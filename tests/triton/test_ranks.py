@@ -44,6 +44,36 @@ def test_rows_of_a_view_are_those_of_the_view() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "rows", "passed"),
+    [
+        (
+            "*lead, n = x.shape\nr = 1\nfor d in lead:\n    r *= d",
+            "x_shape_0 * x_shape_1",
+            "x_shape_0=x.shape[0], x_shape_1=x.shape[1]",
+        ),
+        ("x = x.flatten(0, 1)\nr, n = x.shape", "r", "r=r"),
+        ("n = x.shape[2]\nx = x.flatten(0, -2)\nr = len(x)", "x_shape_0_1", "x_shape_0_1=x.shape[0]"),
+    ],
+)
+def test_rows_of_several_axes(body: str, rows: str, passed: str) -> None:
+    """``*lead, n = x.shape`` does not say that there are two axes; ``flatten`` takes places of axes, not extents."""
+    head, _, _ = KERNEL.partition("def double(a)")
+    body = body.replace("\n", "\n    ")
+    text = f"""{head}def double(x):
+    {body}
+    y = torch.empty_like(x)
+    double_kernel[(r,)](x, y, n, n_cols=n, BLOCK=triton.next_power_of_2(n))
+    return y
+
+
+double(torch.randn(2, 3, 20))
+"""
+    found = to_tilelang(text).text
+    assert f'a: T.Tensor(({rows}, stride), "float32")' in found
+    assert f"{passed})(" in found
+
+
+@pytest.mark.parametrize(
     ("body", "passed", "later"),
     [
         ("x = x.view(-1, n)\nx.shape[0]", None, 1),
@@ -53,6 +83,8 @@ def test_rows_of_a_view_are_those_of_the_view() -> None:
         ("if x is None:\n    x = torch.empty(n, n)\nx.shape[1]", 2, 2),
         ("if x.dim() == 3:\n    x = x.flatten(0, 1)\nx.shape[1]", None, 2),
         ("x, y = f(x)\nx.shape[1]", None, 2),
+        ("y, x = x, torch.empty_like(x, dtype=n)\nx.shape[1]", 2, 2),
+        ("*rows, n = x.shape", None, None),
     ],
 )
 def test_uses_tell_of_the_value_that_the_name_has_there(body: str, passed: int | None, later: int | None) -> None:

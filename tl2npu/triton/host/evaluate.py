@@ -332,11 +332,16 @@ class Host(HostExpressions):
 
     def assign_each(self, targets: list[ast.expr], value: HostValue, node: ast.expr) -> None:
         """``a, b = value``."""
-        if isinstance(value, Int | Unknown) and isinstance(node, ast.Attribute) and node.attr == "shape":
-            value = self.unpacked(node.value, len(targets))
+        star = next((n for n, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+        if star is not None and isinstance(value, tuple) and len(value) >= len(targets) - 1:
+            end = len(value) - (len(targets) - 1 - star)
+            value = (*value[:star], value[star:end], *value[end:])
+        elif isinstance(value, Int | Unknown) and isinstance(node, ast.Attribute) and node.attr == "shape":
+            value = self.unpacked(node.value, len(targets)) if star is None else value
         values = value if isinstance(value, tuple) and len(value) == len(targets) else None
         keep = self.parts.add if is_part(node) else self.parts.discard
-        for number, item in enumerate(targets):
+        for number, target in enumerate(targets):
+            item = target.value if isinstance(target, ast.Starred) else target
             if not isinstance(item, ast.Name):
                 continue
             part = values[number] if values is not None else Unknown(item.id)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tl2npu.triton.host.strides import spread
-from tl2npu.triton.host.torch_names import SAME, SAME_MORE
+from tl2npu.triton.host.torch_names import LIKE, SAME, SAME_MORE
 
 Shows = Callable[[str, ast.AST], bool]
 """Whether a use of a name tells something about the value in question."""
@@ -48,12 +48,19 @@ def _changed(function: ast.FunctionDef) -> Iterator[tuple[str, tuple[int, int]]]
     found = []
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
-            for target in node.targets:
+            for target, value in (pair for given in node.targets for pair in _pairs(given, node.value)):
                 names = {item.id for item in ast.walk(target) if isinstance(item, ast.Name)} & params
-                kept = {name for name in names if (id(node), name) in made or _has_same_rank(node.value, name)}
+                kept = {name for name in names if (id(node), name) in made or _has_same_rank(value, name)}
                 found += [(_end(node), name) for name in names - kept]
     for end, name in sorted(found, reverse=True):
         yield name, end
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """``a, b = x, y``: each target with its value."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
 
 
 def _where_none(node: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
@@ -64,10 +71,12 @@ def _where_none(node: ast.AST) -> Iterator[tuple[ast.stmt, str]]:
 
 
 def _has_same_rank(value: ast.expr, name: str) -> bool:
-    """``x.contiguous()``, ``x if x.is_contiguous() else x.contiguous()``."""
+    """``x.contiguous()``, ``x if x.is_contiguous() else x.contiguous()``, ``torch.empty_like(x)``."""
     if isinstance(value, ast.IfExp):
         return _has_same_rank(value.body, name) and _has_same_rank(value.orelse, name)
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr in LIKE:
+            return bool(value.args) and _has_same_rank(value.args[0], name)
         return value.func.attr in SAME | SAME_MORE and _has_same_rank(value.func.value, name)
     return isinstance(value, ast.Name) and value.id == name
 
@@ -87,6 +96,8 @@ def _shown(function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef], sh
     for node in ast.walk(function):
         targets = node.targets[0] if isinstance(node, ast.Assign) else None
         if isinstance(node, ast.Assign) and isinstance(targets, ast.Tuple):
+            if any(isinstance(target, ast.Starred) for target in targets.elts):
+                continue  # `*rows, n = x.shape`
             owner, count, value = node.value, len(targets.elts), node.value
             if isinstance(value, (ast.Tuple, ast.List)):  # `*x.shape, n`
                 starred = [item.value for item in value.elts if isinstance(item, ast.Starred)]

@@ -246,6 +246,8 @@ class HostTensors:
             return Tensor(text, owner.shape if same_width(dtype, owner.dtype) else None, dtype, owner.fresh)
         if name in ("flatten", "ravel") and not args:
             return Tensor(text, None if total is None else (total,), owner.dtype, owner.fresh)
+        if name == "flatten":
+            return Tensor(text, self.flattened(owner, args), owner.dtype, owner.fresh)
         parts = args[0] if len(args) == 1 and isinstance(args[0], tuple) else tuple(args)
         shape: list[Sym | None] = []
         for number, part in enumerate(parts):
@@ -263,6 +265,16 @@ class HostTensors:
                 (whole or self.name(f"{text}.shape[{n}]")) if n == rest[0] else e for n, e in enumerate(found)
             )
         return Tensor(text, found, owner.dtype, owner.fresh)
+
+
+    def flattened(self, owner: Tensor, args: list[HostValue]) -> Shape | None:
+        """``x.flatten(first, last)``: some axes as one; None where the shape is not known."""
+        places = [arg.value.constant if isinstance(arg, Int) else None for arg in args]
+        if owner.shape is None or owner.guessed or len(places) > 2 or None in places:
+            return None
+        rank = len(owner.shape)
+        first, last = ([place % rank for place in places if place is not None] + [rank - 1])[:2]
+        return *owner.shape[:first], product(owner.shape[first : last + 1]), *owner.shape[last + 1 :]
 
 
 def _like(owner: Tensor, name: str, text: str, args: list[HostValue], words: Mapping[str | None, HostValue]) -> Tensor:
