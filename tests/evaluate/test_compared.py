@@ -280,3 +280,15 @@ def test_formulas_that_overflow_before_each_other_are_the_same() -> None:
     new = NEW.replace("x[i, j] * 2.0 + 1.0", formula)
     assert outcome(gpu(old), npu(new.format("0.5"), 1)).equal
     assert outcome(gpu(old), npu(new.format("0.25"), 1)).equal is False
+
+
+def test_integers_that_come_of_no_number_are_not_compared() -> None:
+    """``0.0 / 0`` as an integer is what each machine makes of it; what is computed of that is compared all the same."""
+    tensors = 'X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "int32")'
+    body = """
+    for i, j in T.Parallel(16, N):
+        Y[b * 16 + i, j] = T.cast(j / (j * VALUE), "int32")
+    """
+    old, right, wrong = (body.replace("VALUE", value) for value in ("1.0", "1.0 + 1e-30", "2.0"))
+    assert outcome(gpu(old, tensors=tensors), gpu(right, tensors=tensors)).equal
+    assert outcome(gpu(old, tensors=tensors), gpu(wrong, tensors=tensors)).equal is False

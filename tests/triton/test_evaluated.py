@@ -175,3 +175,25 @@ def test_digits_that_cancel_are_no_difference() -> None:
     assert messages == []
     assert kernel.checked is not None
     assert kernel.checked.equal, kernel.checked.why
+
+
+def test_tensors_are_as_long_as_the_kernel_reaches() -> None:
+    """Nothing says how long `table` is: the rows that are drawn first are too few."""
+    text = f"""{HEAD}@triton.jit
+def rows_kernel(y, x, table, n, stride, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    v = tl.load(x + row * n + cols, mask=cols < n, other=0.0)
+    w = tl.load(table + (40 + row % 4) * stride + cols, mask=cols < n, other=0.0)
+    tl.store(y + row * n + cols, v + w, mask=cols < n)
+
+
+def rows(x, table):
+    m, n = x.shape
+    y = torch.empty_like(x)
+    rows_kernel[(m,)](y, x, table, n, table.stride(0), BLOCK=triton.next_power_of_2(n))
+    return y
+"""
+    kernel, _ = kernel_of(text)
+    assert kernel.checked is not None
+    assert kernel.checked.equal, kernel.checked.why

@@ -67,6 +67,11 @@ def lost(shape: tuple[int, ...], dtype: str) -> Numbers:
     return np.full(shape, math.nan if kind.kind == "f" else False, kind)
 
 
+def is_defined(values: Numbers) -> Numbers:
+    """Where something was stored: no NaN, nor what stands for it in integers that can hold that."""
+    return np.asarray(values != LOST if values.dtype.itemsize > 1 and values.dtype.kind in "iu" else values == values)
+
+
 _ROUNDINGS: Mapping[str, Callable[[Numbers], Numbers]] = {
     "CAST_RINT": np.rint,
     "CAST_FLOOR": np.floor,

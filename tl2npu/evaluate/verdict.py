@@ -10,6 +10,7 @@ from typing import Any
 import libcst as cst
 import numpy as np
 
+from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.values import Tile
 
 TOLERANCE = 1e-6
@@ -64,7 +65,7 @@ def verdict(
         if not tensor.written and not new[name].written:
             continue
         mine, theirs, start = tensor.data, new[name].data.reshape(tensor.shape), before[name].reshape(tensor.shape)
-        changed, defined = mine != start, mine == mine  # NaN differs from all
+        changed, defined = mine != start, arithmetic.is_defined(mine)
         stored += int(np.count_nonzero(changed))
         known += int(np.count_nonzero(defined & changed))
         bad = defined & ~is_close(mine, theirs)

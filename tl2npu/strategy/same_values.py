@@ -31,7 +31,8 @@ def checked(
 ) -> tuple[KernelResult, Job]:
     """The result with what was found; a refusal, with the job as it was given, if the values differ.
 
-    ``comparison``: of a kernel that is a translation; it counts where both can be evaluated.
+    ``comparison``: of a kernel that is a translation; it counts where both can be evaluated. At sizes that the first
+    kernel does not take, the translation may do as it likes.
     """
     if not given.options.self_check or result.disposition not in ("migrated", "partial"):
         return result, job
@@ -40,7 +41,7 @@ def checked(
     old, new = subject_of(renamed(given)), subject_of(job)
     source = Outcome(None) if comparison is None else comparison(old, new)
     found = compared(old, new) if source.equal is None else source
-    if found.equal is not False and source.why:
+    if source.why and (found.equal is not False or source.unfit):
         found = replace(source, why=f"the kernel that was translated: {source.why}")
     if found.equal is not False:
         return replace(result, checked=SelfCheck(found.equal is True, found.why, found.shown_sizes)), job

@@ -33,6 +33,7 @@ _WORK = WORK // 3
 _CANCELS = 1000 * NOISE
 """What noise changes by more of itself has lost three digits."""
 _MOST_STEPS = 6
+_MOST_GROWN = 3
 _MOST_ELEMENTS = 1_000_000
 _FACTORS = (2, 4, 8, 16, 32, 64)
 _ANY = 3
@@ -79,9 +80,11 @@ class Comparison:
         first, attempts = None, inputs.ATTEMPTS if self._has_integers else inputs.ATTEMPTS[:2]
         for attempt in attempts:
             outcome = self._at(subject, chosen, attempt)
-            if isinstance(outcome, Outside):
-                longer = self._longer(subject, chosen, outcome.reached)
-                outcome = outcome if longer is None else self._at(subject, longer, attempt)
+            longer: Sizes | None = chosen
+            for _ in range(_MOST_GROWN):
+                if isinstance(outcome, Outside) and longer is not None:
+                    longer = self._longer(subject, longer, outcome.reached)
+                    outcome = outcome if longer is None else self._at(subject, longer, attempt)
             if outcome.equal is not None or outcome.why.endswith(TOO_MANY):
                 return outcome
             first = first or outcome
@@ -99,12 +102,14 @@ class Comparison:
         bound = dict(chosen.bound)
         for tensor, many in reached.items():
             others = [*(part for of, shape in shapes.items() if of != tensor for part in shape), *self.spec.grid]
-            own = {n for part in shapes[tensor] for n in part.names} & known.keys()
-            own -= {name for part in others for name in part.names}
+            taken = {name for part in others for name in part.names}
+            names = [name for part in shapes[tensor] for name in sorted(part.names)]
+            own = sorted(names, key=lambda name: name in self.spec.values)  # those that the kernel gets may be strides
+            own = [name for name in own if name in known.keys() - taken]
             size = math.prod(number_of(part, known) or 1 for part in shapes[tensor])
             if not own or many > _MOST_ELEMENTS:
                 return None
-            bound[min(own)] = known[min(own)] * -(-many // size)
+            bound[own[0]] = known[own[0]] * -(-many // size)
         return self._fitted(subject, replace(chosen, bound=bound, given=False))
 
     def _at(self, subject: Subject, chosen: Sizes, attempt: int) -> Outcome:
@@ -241,7 +246,7 @@ class _Run:
         reached: dict[str, int] = {}
         old = self.old(programs, reached)
         if reached:
-            return Outside(None, f"it reaches outside of `{min(reached)}`", chosen.bound, reached=reached)
+            return Outside(None, f"it reaches outside of `{min(reached)}`", chosen.bound, True, reached=reached)
         self.is_done = True
         new = self.launch.run(programs if len(programs) < self.count else range(self.launch.count))
         found = verdict(old, new, self.drawn, chosen.bound)
