@@ -178,20 +178,24 @@ def test_digits_that_cancel_are_no_difference() -> None:
 
 
 def test_tensors_are_as_long_as_the_kernel_reaches() -> None:
-    """Nothing says how long `table` is: the rows that are drawn first are too few."""
+    """It reads 64 columns of `x` and 64 rows of `w`, whatever they have: the sizes that are drawn first are too few."""
     text = f"""{HEAD}@triton.jit
-def rows_kernel(y, x, table, n, stride, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    cols = tl.arange(0, BLOCK)
-    v = tl.load(x + row * n + cols, mask=cols < n, other=0.0)
-    w = tl.load(table + (40 + row % 4) * stride + cols, mask=cols < n, other=0.0)
-    tl.store(y + row * n + cols, v + w, mask=cols < n)
+def part_kernel(y, x, w, M, N, sx, sw, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    cols = tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for part in range(2):
+        k = part * BK + tl.arange(0, BK)
+        a = tl.load(x + rows[:, None] * sx + k[None, :])
+        b = tl.load(w + k[:, None] * sw + cols[None, :])
+        total += tl.dot(a, b)
+    tl.store(y + rows[:, None] * N + cols[None, :], total)
 
 
-def rows(x, table):
-    m, n = x.shape
-    y = torch.empty_like(x)
-    rows_kernel[(m,)](y, x, table, n, table.stride(0), BLOCK=triton.next_power_of_2(n))
+def part(x, w):
+    M, K = x.shape
+    y = torch.empty(M, 32, dtype=torch.float32)
+    part_kernel[(M // 32, 1)](y, x, w, M, 32, x.stride(0), w.stride(0), BM=32, BN=32, BK=32)
     return y
 """
     kernel, _ = kernel_of(text)
