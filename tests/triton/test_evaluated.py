@@ -201,3 +201,29 @@ def part(x, w):
     kernel, _ = kernel_of(text)
     assert kernel.checked is not None
     assert kernel.checked.equal, kernel.checked.why
+
+
+def test_rows_at_loaded_places_by_the_strides_of_another_tensor() -> None:
+    """Nothing says that a row of `w` has as many elements as one of `x`: a place behind the end of one is in the next,
+    where a copy would end."""
+    text = f"""{HEAD}@triton.jit
+def rows_kernel(y, x, w, at, sxn, sxh, syn, syh, B: tl.constexpr, D: tl.constexpr):
+    head = tl.program_id(0)
+    rows = tl.load(at + tl.arange(0, B))
+    d = tl.arange(0, D)
+    place = rows[:, None] * sxn + head * sxh + d[None, :]
+    v = tl.load(x + place) + tl.load(w + place)
+    tl.store(y + tl.arange(0, B)[:, None] * syn + head * syh + d[None, :], v)
+
+
+def rows(x, w, at):
+    n, heads, D = x.shape
+    m, others, width = w.shape
+    y = torch.empty(16, heads, D)
+    rows_kernel[(heads,)](y, x, w, at, x.stride(0), x.stride(1), y.stride(0), y.stride(1), B=16, D=D)
+    return y
+"""
+    kernel, messages = kernel_of(text)
+    assert messages == []
+    assert kernel.checked is not None
+    assert kernel.checked.equal, kernel.checked.why

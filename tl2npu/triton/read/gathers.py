@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from tl2npu.kernel.symbolic import Atom, Div, Mod, Opaque, Sym, const, opaque, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, loads, rebuilt, substituted
 from tl2npu.tile.ir import For, If, Let, Map, Move, Region, Stmt, statements
+from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read import choices
 from tl2npu.triton.read.build import broadcast, cast, operation
 from tl2npu.triton.read.masks import conjunction, conjuncts, positive
@@ -244,7 +245,9 @@ def load(
         state.emit(Map(buffer, beyond.expr, state.origin))
     for stmt in loop:
         state.emit(stmt)
-    value = Tile(pointer.shape, Load(buffer, tuple(axis(n) for n in order(state, pointer, below)), dtype))
+    places = order(state, pointer, below)
+    state.beyond += [(pointer.param, Beyond(buffer, places.index(n), first, end)) for n, first, end in placed.beyond]
+    value = Tile(pointer.shape, Load(buffer, tuple(map(axis, places)), dtype))
     zero = isinstance(beyond.expr, Const) and beyond.expr.value == 0
     for condition in rest if not zero else [c for c in rest if c not in placed.edge]:
         value = operation("select", [Tile(pointer.shape, condition), value, beyond], state.line)
