@@ -65,7 +65,7 @@ def collapses(shape: Shape) -> Iterator[Shape]:
 
 def axis_step(index: Sym) -> tuple[Sym, int | None, Sym] | None:
     """``start + step * @axis`` as ``(start, axis, step)``; None if it is no such sum; without an axis the step is 0."""
-    axes = [name for name in index.names if axis_of(name) is not None]
+    axes = [name for name in sorted(index.names) if axis_of(name) is not None]
     if not axes:
         return index, None, const(0)
     if len(axes) > 1:
@@ -83,7 +83,7 @@ def step_of(offset: Sym, name: str) -> Sym:
 
 def along(offset: Sym, moving: frozenset[str], block: Shape) -> frozenset[str]:
     """The places of blocks and counters of loops with which a tile of extents ``block`` goes along one of its axes."""
-    tiles = [(step_of(offset, name), number) for name in offset.names if (number := axis_of(name)) is not None]
+    tiles = [(step_of(offset, name), number) for name in sorted(offset.names) if (number := axis_of(name)) is not None]
 
     def goes_along(step: Sym) -> bool:
         inner = [(unit, number) for unit, number in tiles if _whole(step, unit) is not None]
@@ -102,7 +102,7 @@ def guesses(offset: Sym, moving: frozenset[str], block: Shape, alone: bool = Fal
     yield (const(0),)
     offset, moving = _by_quotients(offset, moving)
     steps: list[Sym] = []
-    tiles = [name for name in offset.names if axis_of(name) is not None]
+    tiles = sorted(name for name in offset.names if axis_of(name) is not None)
     for names in (tiles, sorted(moving & offset.names - along(offset, moving, block))):
         before = len(steps)
         for name in names:

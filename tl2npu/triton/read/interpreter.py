@@ -266,7 +266,7 @@ class Interpreter(Calls):
         state.emit(If(condition.expr, bodies[0], bodies[1], state.origin))
         merged = dict(before)
         inside = {name: value for name, value in state.ranges.lets.items() if name not in lets}
-        for name in names:
+        for name in sorted(names):
             values = ends[0].get(name), ends[1].get(name)
             if name in ends[0] and name in ends[1] and values[0] == values[1]:
                 merged[name] = values[0]

@@ -95,7 +95,7 @@ def _unwrapped(state: State, pointer: Pointer, offset: Sym, beyond: list[tuple[i
     """
     for atom in offset.atoms():
         bounded = isinstance(atom, Mod) or (isinstance(atom, Opaque) and atom.head == WITHIN)
-        axes = [number for name in atom.names if (number := axis_of(name)) is not None]
+        axes = [number for name in sorted(atom.names) if (number := axis_of(name)) is not None]
         if not bounded or not axes:
             continue
         assert isinstance(atom, (Mod, Opaque))
@@ -216,7 +216,7 @@ def _ask_steps(state: State, pointer: Pointer, shape: Shape, conditions: list[Ex
     params = state.spec.values.keys()
     blocks: set[str] = set()  # axes as long as the tile, which is as large as it likes
     left: dict[str, tuple[Sym, Sym]] = {}
-    for name in moving.keys() - along(offset, _moving(state), pointer.shape):
+    for name in sorted(moving.keys() - along(offset, _moving(state), pointer.shape)):
         ends = [more for c in conditions if (more := positive(c)) is not None and name in more.names]
         if axis_of(name) is None or not ends:
             count = ranges.last[name] + 1
@@ -300,7 +300,7 @@ def _ask_ends(state: State, pointer: Pointer, shape: Shape, bounds: list[Sym]) -
             end = next(iter(state.ranges.bounds(part))) + 1
             if end.atom is not None and equate(state, end, extent):
                 raise Again
-            for number in (place for name in part.names if (place := axis_of(name)) is not None):
+            for number in (place for name in sorted(part.names) if (place := axis_of(name)) is not None):
                 ask_divides(state, part, extent, pointer.shape[number])
 
 
