@@ -41,7 +41,9 @@ def main() -> None:
         start = time.process_time()
         found, job = checked(given, result, job, source)
         if found.checked is not None or found is not result:
-            label = f"{name}: {found.name if given.located.factory is None else given.located.factory.node.name.value}"
+            factory = given.located.factory
+            of = found.name if factory is None else factory.node.name.value
+            label = f"{name}: {of}" if source else f"{name}:{found.line}: {of}"
             spent = time.process_time() - start + (verdicts[label][0] if label in verdicts else 0)
             verdicts[label] = spent, found  # a Triton kernel may be tried several times
         return found, job
