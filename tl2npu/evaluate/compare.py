@@ -19,7 +19,7 @@ from tl2npu.evaluate.launch import WORK, Launch
 from tl2npu.evaluate.machine import LEAST_BLOCKS
 from tl2npu.evaluate.parting import parting
 from tl2npu.evaluate.sizes import Sizes
-from tl2npu.evaluate.values import Fault, NotChecked
+from tl2npu.evaluate.values import FAILS, Fault, NotChecked
 from tl2npu.evaluate.verdict import Outcome, Parting, verdict
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.positions import output_positions
@@ -32,7 +32,6 @@ _CORNERS = ((1, 0, 1), (0, 1, 1), (1, 1, 0), (0, 0, 0))
 _ENOUGH = (30_000, 300_000, WORK // 4)
 """Work of the old kernel: where its blocks are long, three tell as much as more; the new one may take more."""
 _OLD, _NEW = "the old kernel", "the new kernel"
-_FAILS = (ArithmeticError, ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError)
 
 
 def compared(old: Subject, new: Subject) -> Outcome:
@@ -154,7 +153,7 @@ class _Pair:
             return Outcome(None, f"{self.label}: {fault}", bound)
         except NotChecked as missing:
             return Outcome(None, f"{self.label}: {missing}", bound, isinstance(missing, Unfit))
-        except _FAILS as error:
+        except FAILS as error:
             return Outcome(None, f"{self.label}: {type(error).__name__} {error}", bound)
 
     def _verdict(self, mine: Sequence[int], theirs: Sequence[int] | None, enough: int = WORK) -> Outcome:

@@ -11,7 +11,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.evaluate import arithmetic
 from tl2npu.evaluate.cores import Layout
 from tl2npu.evaluate.machine import Machine
-from tl2npu.evaluate.values import Frame, Function, NotChecked, Tile, Unknown, whole_number
+from tl2npu.evaluate.values import FAILS, Frame, Function, NotChecked, Tile, Unknown, whole_number
 from tl2npu.kernel.bindings import assigned_names, body_of
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import FileKernels
@@ -19,7 +19,7 @@ from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.model import Memory
 
 _WORK = 1_000_000
-_FAILS = (NotChecked, ArithmeticError, ValueError, TypeError, IndexError, KeyError, AttributeError)
+_FAILS = (NotChecked, *FAILS)
 
 
 def surroundings(

@@ -16,6 +16,10 @@ Array = Any
 """A number, or a NumPy array with one value for each lane of the ``T.Parallel`` loops around."""
 
 
+FAILS = (ArithmeticError, ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError)
+"""What Python raises where a value has no meaning."""
+
+
 class NotChecked(Exception):
     """Something has no meaning here, or is not known; the message says what, for a person."""
 

@@ -16,7 +16,7 @@ from tl2npu.evaluate.compare import some_blocks
 from tl2npu.evaluate.expressions import TOO_MANY
 from tl2npu.evaluate.launch import WORK, Launch
 from tl2npu.evaluate.sizes import Sizes
-from tl2npu.evaluate.values import Fault, Frame, NotChecked, Tile
+from tl2npu.evaluate.values import FAILS, Fault, Frame, NotChecked, Tile
 from tl2npu.evaluate.verdict import Outcome, verdict
 from tl2npu.kernel.model import Memory
 from tl2npu.kernel.ranges.numbers import number_of
@@ -34,14 +34,15 @@ _CANCELS = 1000 * NOISE
 """What noise changes by more of itself has lost three digits."""
 _MOST_STEPS = 6
 _MOST_GROWN = 3
+"""Sizes that are changed one after the other until the host takes them; times that tensors get longer."""
 _MOST_ELEMENTS = 1_000_000
 _FACTORS = (2, 4, 8, 16, 32, 64)
 _ANY = 3
 """What the translation does not ask for may be any number."""
 _CUT = 3
+"""Elements that a row gets fewer, to end within a tile."""
 _WIDEST = 256
 _PLAIN = (1, 2, 4, 8, 16, 32, 64, 128)
-_FAILS = (ArithmeticError, ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Comparison:
         except NotChecked as missing:
             of = "the new kernel: " if run is not None and run.is_done else ""
             return Outcome(None, f"{of}{missing}", chosen.bound)
-        except _FAILS as error:
+        except FAILS as error:
             return Outcome(None, f"{type(error).__name__} {error}", chosen.bound)
 
     # sizes ----------------------------------------------------------------------------------------------------------
