@@ -39,6 +39,15 @@ _MOST_TURNS = 4096
 LEAST_BLOCKS = 3
 
 
+def place_in(grid: Sequence[int], number: int) -> tuple[int, ...]:
+    """Where the block of a number is, the first axis fastest."""
+    place = []
+    for extent in grid:
+        number, own = divmod(number, extent)
+        place.append(own)
+    return tuple(place)
+
+
 class _Launched(Exception):
     """The launch is reached, and its grid known."""
 
@@ -75,14 +84,11 @@ class Machine(Statements):
         for count, number in enumerate(blocks):
             if count >= LEAST_BLOCKS and given - self.left > enough:
                 return blocks[:count]
-            place = []
-            for extent in self.grid or ():
-                number, own = divmod(number, extent)
-                place.append(own)
+            place = place_in(self.grid or (), number)
             if self.others and (self.is_crew or self.alternates):
-                self._side_by_side(tuple(place))
+                self._side_by_side(place)
             else:
-                self._block(tuple(place))
+                self._block(place)
         return blocks
 
     def _side_by_side(self, block: tuple[int, ...]) -> None:

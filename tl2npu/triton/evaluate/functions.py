@@ -49,7 +49,7 @@ def _load(
 ) -> Array:
     if not isinstance(pointer, Block):
         return pointer.load(mask, other)
-    places, inside = pointer.pointers(range(len(pointer.block)) if pointer.described else boundary_check)  # type: ignore[arg-type]
+    places, inside = pointer.pointers(boundary_check)
     return places.load(inside, None if not pointer.described and padding_option == "" else 0)
 
 
@@ -64,7 +64,7 @@ def _store(
     if not isinstance(pointer, Block):
         pointer.store(value, mask)
         return
-    places, inside = pointer.pointers(range(len(pointer.block)) if pointer.described else boundary_check)  # type: ignore[arg-type]
+    places, inside = pointer.pointers(boundary_check)
     places.store(value, inside)
 
 

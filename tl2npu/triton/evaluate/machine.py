@@ -12,6 +12,7 @@ import numpy as np
 
 from tl2npu.dialects.triton.operators import DTYPES, HINTS, HINTS_WITHOUT_VALUE
 from tl2npu.evaluate.expressions import TOO_MANY
+from tl2npu.evaluate.machine import place_in
 from tl2npu.evaluate.values import NotChecked
 from tl2npu.source.triton_imports import triton_name
 from tl2npu.tile.expr import Const
@@ -64,11 +65,7 @@ class Machine:
     def run(self, function: ast.FunctionDef, values: Mapping[str, Any], programs: Sequence[int]) -> None:
         """Run programs by their numbers, the first axis fastest. Raises :class:`NotChecked`."""
         for number in programs:
-            place = []
-            for extent in self.grid:
-                number, own = divmod(number, extent)
-                place.append(own)
-            self.program = tuple(place)
+            self.program = place_in(self.grid, number)
             self._enter(function, dict(values), self.source)
 
     def _enter(self, function: ast.FunctionDef, names: dict[str, Any], source: Source) -> Any:

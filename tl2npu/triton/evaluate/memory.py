@@ -87,8 +87,10 @@ class Block:
         """The block at another place."""
         return Block(self.base, self.shape, self.strides, offsets, self.block, self.described)
 
-    def pointers(self, checked: tuple[int, ...]) -> tuple[Pointers, Array]:
-        """The pointers to its elements, and which of them lie inside along the axes that are ``checked``."""
+    def pointers(self, boundary_check: tuple[int, ...]) -> tuple[Pointers, Array]:
+        """The pointers to its elements, and which of them lie inside along the axes that are checked, all of those of a
+        descriptor."""
+        checked = range(len(self.block)) if self.described else boundary_check
         rank, places, inside = len(self.block), np.zeros(self.block, np.int64), np.ones(self.block, bool)
         for axis, (start, extent) in enumerate(zip(self.offsets, self.block, strict=True)):
             along = (start + np.arange(extent)).reshape([-1 if n == axis else 1 for n in range(rank)])
