@@ -9,7 +9,8 @@ import pytest
 
 from tests.triton.test_translation import HEAD, refusals, vector
 from tl2npu.across.symbols import Symbols
-from tl2npu.triton.host.configurations import UNSEEN, Scope, configurations
+from tl2npu.source.constants import UNKNOWN
+from tl2npu.triton.host.configurations import Scope, configurations
 from tl2npu.triton.migrate import to_tilelang
 
 
@@ -91,7 +92,7 @@ def test_what_depends_on_the_machine() -> None:
     assert found("", "[c for c in [Config({'B': 1}), Config({'B': 2})] if fits(c)]") == ([{"B": 1}], True)
     skips = "def f():\n    found = []\n    for b in (1, 2):\n        if slow(b):\n            continue\n"
     assert found(skips + "        found += [Config({'B': b})]\n    return found\n", "f()") == ([{"B": 1}], True)
-    assert found("", "[Config({'B': lanes()})]") == ([{"B": UNSEEN}], False)
+    assert found("", "[Config({'B': lanes()})]") == ([{"B": UNKNOWN}], False)
 
 
 def test_a_function_that_never_ends() -> None:

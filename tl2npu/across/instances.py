@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping
 
-from tl2npu.across.values import NoValue, Value, evaluate
+from tl2npu.across.values import Value, evaluate
+from tl2npu.source.constants import NoValue
 
 Known = Callable[[ast.expr], Value]
 """The value of a name or attribute where an expression stands. Raises :class:`NoValue`."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from tl2npu.across import classes, instances
 from tl2npu.across.modules import locate, may_be_inside
 from tl2npu.across.tables import Binding, Module, digest_of, module_at, table_of
-from tl2npu.across.values import Dotted, NoValue, Value, element, evaluate
+from tl2npu.across.values import Dotted, Value, evaluate
 from tl2npu.source.bound import is_tilelang
+from tl2npu.source.constants import NoValue, item
 
 _MAX_BYTES = 1024 * 1024
 _MAX_DEPTH = 32
@@ -167,7 +168,7 @@ class Symbols:
         """``whole.link``, or ``whole[link]``."""
         if isinstance(link, Key):
             try:
-                return Constant(element(whole.value, link.value)) if isinstance(whole, Constant) else None
+                return Constant(item(whole.value, link.value)) if isinstance(whole, Constant) else None
             except NoValue:
                 return None
         if isinstance(whole, Submodule):

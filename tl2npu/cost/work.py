@@ -18,7 +18,7 @@ from tl2npu.cost import rates
 from tl2npu.cost.rates import Instruction, Pipe, Rates
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factories.concrete import Unknown, evaluate
+from tl2npu.kernel.factories.concrete import evaluate
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
     Branch,
@@ -38,6 +38,7 @@ from tl2npu.kernel.model import (
 )
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Sym
+from tl2npu.source.constants import NoValue
 
 _FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "ln", "sqrt", "rsqrt", "sigmoid", "tanh", "sin", "cos", "pow"})
 _QUOTIENTS = frozenset({"/", "div", "reciprocal", "//"})
@@ -125,7 +126,7 @@ class Work:
             try:
                 found = evaluate(stmt.value.node, {**self.known, **self._lets, **self.words}, self.subject.file.names)
                 value = found if isinstance(found, int) else None
-            except Unknown:
+            except NoValue:
                 value = None
         self._lets.pop(stmt.name, None)
         if value is not None:
@@ -165,7 +166,7 @@ class Work:
         named = [arg for arg in given if arg.keyword is not None]
         try:
             found = evaluate((named or given[1:2])[0].value, {**self.known, **self._lets}, self.subject.file.names)
-        except (Unknown, IndexError):
+        except (NoValue, IndexError):
             found = None
         if not isinstance(found, int) or found < 1:
             self._without("a loop over tasks counts all of them: its waves are not known")
@@ -178,7 +179,7 @@ class Work:
         if isinstance(stmt.node, cst.If) and self.subject.late.python_decides(stmt):
             try:
                 taken = bool(evaluate(stmt.node.test, {**self.known, **self.words}, self.subject.file.names))
-            except Unknown:
+            except NoValue:
                 taken = None
         if taken is not None:
             self._walk(stmt.then if taken else stmt.orelse, times)

@@ -7,7 +7,6 @@ is read once and becomes a function of the machine, since blocks and loops ask f
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -23,32 +22,11 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.style import Dialect
 from tl2npu.source.literals import text_of
 from tl2npu.source.names import Names
+from tl2npu.source.signs import COMPARISONS, COMPUTED, sign_of
 from tl2npu.source.tree import remembered
 
 Run = Callable[["Expressions"], Any]
 
-_BINARY: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
-    cst.Add: operator.add,
-    cst.Subtract: operator.sub,
-    cst.Multiply: operator.mul,
-    cst.Divide: operator.truediv,
-    cst.FloorDivide: operator.floordiv,
-    cst.Modulo: operator.mod,
-    cst.Power: operator.pow,
-    cst.LeftShift: operator.lshift,
-    cst.RightShift: operator.rshift,
-    cst.BitAnd: operator.and_,
-    cst.BitOr: operator.or_,
-    cst.BitXor: operator.xor,
-}
-_COMPARED: Mapping[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
-    cst.Equal: operator.eq,
-    cst.NotEqual: operator.ne,
-    cst.LessThan: operator.lt,
-    cst.LessThanEqual: operator.le,
-    cst.GreaterThan: operator.gt,
-    cst.GreaterThanEqual: operator.ge,
-}
 _CONSTANTS: Mapping[str, object] = {"True": True, "False": False, "None": None, "__name__": "kernel"}
 _NUMBERS = frozenset({int, float})
 _QUICK = frozenset({int, float, np.ndarray})
@@ -323,32 +301,32 @@ def _ends(index: cst.Slice) -> Callable[[Expressions, Tile, int], tuple[int, int
 
 
 def _binary(node: cst.BinaryOperation) -> Run:
-    left_of, right_of, kind = value(node.left), value(node.right), type(node.operator)
-    operation = _BINARY.get(kind, lambda *_: _meaningless(node))
+    left_of, right_of, sign = value(node.left), value(node.right), sign_of(node.operator)
+    operation = COMPUTED.get(sign, lambda *_: _meaningless(node))
 
     def function(machine: Expressions) -> Any:
         left, right = left_of(machine), right_of(machine)
         if type(left) in _NUMBERS and type(right) in _NUMBERS:
             return operation(left, right)
-        if isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)) and kind is cst.Add:
+        if isinstance(left, (tuple, list)) and isinstance(right, (tuple, list)) and sign == "+":
             return [*left, *right]
         if isinstance(left, Tile) or isinstance(right, Tile):
             return _meaningless(node)
         if _is_device(left, right):
-            return _on_device(kind, operation, left, right)
+            return _on_device(sign, operation, left, right)
         return operation(left, right)
 
     return function
 
 
-def _on_device(kind: type[cst.CSTNode], operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    if kind is cst.Divide:
+def _on_device(sign: str, operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    if sign == "/":
         return arithmetic.divided(left, right)
     if isinstance(left, bool):
         left = np.bool_(left)
-    if kind in (cst.Subtract, cst.Add, cst.Multiply) and np.asarray(left).dtype == np.asarray(right).dtype == np.bool_:
+    if sign in ("-", "+", "*") and np.asarray(left).dtype == np.asarray(right).dtype == np.bool_:
         left, right = np.asarray(left, np.int64), np.asarray(right, np.int64)
-    if kind is cst.Power:
+    if sign == "**":
         left = np.asarray(left, np.float64)
     try:
         return operation(left, right)
@@ -372,13 +350,13 @@ def _unary(node: cst.UnaryOperation) -> Run:
 
 def _comparison(node: cst.Comparison) -> Run:
     first = value(node.left)
-    others = [(type(target.operator), value(target.comparator)) for target in node.comparisons]
+    others = [(target.operator, value(target.comparator)) for target in node.comparisons]
 
     def function(machine: Expressions) -> object:
         left, found = first(machine), None
-        for kind, value_of in others:
+        for head, value_of in others:
             right = value_of(machine)
-            this = _compared(node, kind, left, right)
+            this = _compared(node, head, left, right)
             found = this if found is None else np.logical_and(found, this)
             left = right
         return found
@@ -386,19 +364,20 @@ def _comparison(node: cst.Comparison) -> Run:
     return function
 
 
-def _compared(node: cst.CSTNode, kind: type[cst.CSTNode], left: Any, right: Any) -> Any:
-    if kind in (cst.Is, cst.IsNot):
-        return (left is right) == (kind is cst.Is)
-    if kind in (cst.In, cst.NotIn) and isinstance(right, (tuple, list, str)):
-        return (left in right) == (kind is cst.In)
+def _compared(node: cst.CSTNode, head: cst.BaseCompOp, left: Any, right: Any) -> Any:
+    if isinstance(head, (cst.Is, cst.IsNot)):
+        return (left is right) == isinstance(head, cst.Is)
+    if isinstance(head, (cst.In, cst.NotIn)) and isinstance(right, (tuple, list, str)):
+        return (left in right) == isinstance(head, cst.In)
     several = sum(isinstance(side, (tuple, list)) for side in (left, right))
-    if isinstance(left, Tile) or isinstance(right, Tile) or several == 1 or kind not in _COMPARED:
+    sign = sign_of(head)
+    if isinstance(left, Tile) or isinstance(right, Tile) or several == 1 or sign not in COMPARISONS:
         return _meaningless(node)
     if several:
-        return _COMPARED[kind](tuple(left), tuple(right))
+        return COMPUTED[sign](tuple(left), tuple(right))
     if isinstance(left, str) and isinstance(right, str):
-        return _COMPARED[kind](plain(left), plain(right))
-    return _COMPARED[kind](left, right)
+        return COMPUTED[sign](plain(left), plain(right))
+    return COMPUTED[sign](left, right)
 
 
 def _boolean(node: cst.BooleanOperation) -> Run:

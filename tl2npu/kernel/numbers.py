@@ -7,29 +7,18 @@ from collections.abc import Collection
 import libcst as cst
 
 from tl2npu.kernel.element_types import is_known, plain
-from tl2npu.source.literals import number_of
-from tl2npu.source.signs import COMPUTED, sign_of
+from tl2npu.source.constants import Evaluator, NoValue
 
-_SIGNS = frozenset(("+", "-", "*", "/", "**"))
+_LITERALS = Evaluator()
 
 
 def value_of(node: cst.BaseExpression) -> float | None:
-    """The value of a plain number, with signs and powers of plain numbers."""
-    if type(node) is cst.Integer or type(node) is cst.Float:
-        return float(number_of(node))
-    if type(node) is cst.UnaryOperation and isinstance(node.operator, (cst.Minus, cst.Plus)):
-        inner = value_of(node.expression)
-        return None if inner is None else -inner if isinstance(node.operator, cst.Minus) else inner
-    if type(node) is cst.BinaryOperation:
-        left, right = value_of(node.left), value_of(node.right)
-        if left is None or right is None:
-            return None
-        try:
-            sign = sign_of(node.operator)
-            return float(COMPUTED[sign](left, right)) if sign in _SIGNS else None
-        except ArithmeticError:
-            return None
-    return None
+    """The value of a number, with operators on numbers."""
+    try:
+        found = _LITERALS.value(node)
+        return float(found) if type(found) in (int, float) else None
+    except (NoValue, OverflowError):
+        return None
 
 
 def is_float(node: cst.BaseExpression, floats: Collection[str]) -> bool:

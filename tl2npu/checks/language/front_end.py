@@ -13,11 +13,12 @@ from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.clamped import wide_indices
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import callers_of
-from tl2npu.kernel.factories.concrete import UNKNOWN, value_of
+from tl2npu.kernel.factories.concrete import value_of
 from tl2npu.kernel.parser.front_end import chains, guarded, optional, read_as_the_parser, truths
 from tl2npu.kernel.parser.scopes import What
 from tl2npu.kernel.style import called
 from tl2npu.kernel.symbolic import var
+from tl2npu.source.constants import UNKNOWN
 from tl2npu.source.tree import mentioned, nodes_of, walk
 
 _CODES = {"undefined": "TL889", "stale": "TL739", "value": "TL786"}

@@ -30,12 +30,13 @@ from tl2npu.dialects.sharing import Conflict, Harm, conflicts
 from tl2npu.kernel.environment import Closure
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import Caller, Values
-from tl2npu.kernel.factories.concrete import Unknown, evaluate
+from tl2npu.kernel.factories.concrete import evaluate
 from tl2npu.kernel.factories.configs import PLANNING
 from tl2npu.kernel.model import Branch, Loop, Memory, Op, Operand, Range, Scalar
 from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.variables import variables
+from tl2npu.source.constants import NoValue
 from tl2npu.source.tree import names_in
 
 _K_STEP = 128
@@ -270,7 +271,7 @@ class Needs:
                 continue  # a parameter of a macro
             try:
                 value = evaluate(branch.node.test, {**known, **words}, self.subject.file.names)
-            except Unknown:
+            except NoValue:
                 continue
             if bool(value) is not outcome:
                 return False

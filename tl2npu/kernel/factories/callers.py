@@ -9,11 +9,12 @@ from typing import cast
 import libcst as cst
 
 from tl2npu.kernel.factories.command_line import CommandLine
-from tl2npu.kernel.factories.concrete import UNKNOWN, Known, Unknown, evaluate, run, value_of
+from tl2npu.kernel.factories.concrete import Known, evaluate, run, value_of
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.factories.shapes import FOLLOWED
 from tl2npu.kernel.factories.tunings import Config, configs_of
+from tl2npu.source.constants import UNKNOWN, NoValue
 from tl2npu.source.names import Names
 from tl2npu.source.tree import calls_in
 
@@ -311,6 +312,6 @@ def _bind_item(file: FileKernels, target: cst.BaseExpression, value: cst.BaseExp
         return False
     try:
         known[target.value] = evaluate(value, known, file.names)
-    except Unknown:
+    except NoValue:
         known.pop(target.value, None)
     return True

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from tl2npu.kernel.factories.concrete import Known, Unknown, evaluate
+from tl2npu.kernel.factories.concrete import Known, evaluate
 from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.source.constants import NoValue
 from tl2npu.source.tree import argument, nodes_of
 
 AUTOTUNE = ("tilelang.autotune", "tilelang.autotuner.autotune")
@@ -97,7 +98,7 @@ def _numbers(file: FileKernels, node: cst.List | cst.Tuple, module: Known) -> li
     for element in node.elements:
         try:
             found.append(evaluate(element.value, module, file.names))
-        except Unknown:
+        except NoValue:
             return []
     return found
 
@@ -116,5 +117,5 @@ def entries(file: FileKernels, node: cst.BaseExpression, module: Known) -> Itera
     for name, value in pairs:
         try:
             yield name, evaluate(value, module, file.names)
-        except Unknown:
+        except NoValue:
             continue

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import ast
 import itertools
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tl2npu.source.signs import COMPUTED, sign_of
+import libcst as cst
+
+from tl2npu.source.constants import UNKNOWN, Evaluator, Expression, NoValue, Reference
 
 _MOST = 64
 """Configurations that are told apart."""
 _STEPS = 20_000
 _DEPTH = 12
-
-
-class _Unseen:
-    """What stands elsewhere, or depends on the machine."""
-
-
-UNSEEN = _Unseen()
 
 
 @dataclass(frozen=True)
@@ -47,6 +41,9 @@ class Scope:
     elsewhere: Callable[[str], tuple[ast.FunctionDef | ast.expr, Scope] | None] = lambda name: None
 
 
+Env = dict[str, object]
+
+
 class _Returned(Exception):
     def __init__(self, value: object) -> None:
         self.value = value
@@ -63,17 +60,6 @@ class _TooLong(Exception):
     pass
 
 
-_BINARY: Mapping[str, Callable[[Any, Any], object]] = {
-    **{sign: COMPUTED[sign] for sign in ("+", "-", "*", "//", "%", ">>")},
-    "**": lambda one, other: one ** other if abs(other) < 64 else UNSEEN,
-    "<<": lambda one, other: one << other if other < 64 else UNSEEN,
-}
-_MEMBERS: Mapping[type[ast.cmpop], Callable[[Any, Any], object]] = {
-    ast.In: lambda one, other: one in other,
-    ast.NotIn: lambda one, other: one not in other,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-}
 _FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "range": lambda *args: list(range(*args)[: _MOST * _MOST]),
     "list": lambda *args: list(*args),
@@ -92,121 +78,110 @@ def configurations(node: ast.expr | None, scope: Scope) -> tuple[list[Configurat
 
     Empty where they are not seen.
     """
-    reader = _Reader()
+    reader = _Reader(scope)
     try:
-        found = reader.eval(node, {}, scope) if node is not None else UNSEEN
+        found = reader.eval(node, {}, scope) if node is not None else UNKNOWN
     except (_TooLong, RecursionError):
         return [], False
     items = [item for item in found if isinstance(item, Configuration)] if isinstance(found, (list, tuple)) else []
     return (items[:1], True) if reader.doubtful else (items[:_MOST], False)
 
 
-Env = dict[str, object]
-
-
 @dataclass
-class _Reader:
-    """``doubtful``: a filter cannot be decided."""
+class _Reader(Evaluator):
+    """``doubtful``: a filter cannot be decided. ``env`` and ``scope``: where the expression stands."""
 
+    scope: Scope
+    env: Env = field(default_factory=dict)
     doubtful: bool = False
     steps: int = 0
     depth: int = 0
     open: set[tuple[int, str]] = field(default_factory=set)
 
-    def eval(self, node: ast.expr, env: Env, scope: Scope) -> object:
+    def eval(self, node: Expression, env: Env, scope: Scope) -> Any:
+        """The value of an expression somewhere, or :data:`UNKNOWN`."""
+        around, (self.env, self.scope) = (self.env, self.scope), (env, scope)
+        try:
+            return self.value(node)
+        except (NoValue, TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
+            return UNKNOWN
+        finally:
+            self.env, self.scope = around
+
+    def element(self, node: Expression) -> Any:
+        return self.eval(node, self.env, self.scope)
+
+    def value(self, node: Expression) -> Any:
         self.steps += 1
         if self.steps > _STEPS:
             raise _TooLong
-        try:
-            return self._eval(node, env, scope)
-        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError):
-            return UNSEEN
-
-    def _eval(self, node: ast.expr, env: Env, scope: Scope) -> object:
         match node:
-            case ast.Constant():
-                return node.value
-            case ast.Name():
-                return self.name(node.id, env, scope)
             case ast.List() | ast.Tuple():
-                return self.items(node.elts, env, scope)
+                return list(self.items(node.elts))
             case ast.Dict():
-                return self.table(node, env, scope)
+                return self.table(node)
             case ast.IfExp():
-                test = self.eval(node.test, env, scope)
-                return self.eval(node.body if test is UNSEEN or test else node.orelse, env, scope)
+                test = self.element(node.test)
+                return self.value(node.body if test is UNKNOWN or test else node.orelse)
             case ast.BoolOp():
-                return self.logic(node, env, scope)
-            case ast.UnaryOp(op=ast.Not()):
-                value = self.eval(node.operand, env, scope)
-                return value if value is UNSEEN else not value
-            case ast.UnaryOp(op=ast.USub()):
-                return -self.eval(node.operand, env, scope)  # type: ignore[operator]
-            case ast.BinOp():
-                one, other = self.eval(node.left, env, scope), self.eval(node.right, env, scope)
-                if UNSEEN in (one, other):
-                    return next((part for part in (one, other) if isinstance(part, list)), UNSEEN)
-                return _BINARY[sign_of(node.op)](one, other)
-            case ast.Compare(ops=[op], comparators=[right]):
-                one, other = self.eval(node.left, env, scope), self.eval(right, env, scope)
-                compute = _MEMBERS.get(type(op)) or COMPUTED[sign_of(op)]
-                return UNSEEN if UNSEEN in (one, other) else compute(one, other)
+                return self.logic(node)
+            case ast.BinOp() if UNKNOWN in (sides := [self.element(node.left), self.element(node.right)]):
+                return next((part for part in sides if isinstance(part, list)), UNKNOWN)
             case ast.ListComp() | ast.GeneratorExp():
+                env, scope = self.env, self.scope
                 return [self.eval(node.elt, inner, scope) for inner in self.turns(node.generators, env, scope)]
-            case ast.Subscript():
-                return self.eval(node.value, env, scope)[self.eval(node.slice, env, scope)]  # type: ignore[index]
-            case ast.Attribute() if ast.unparse(node) in scope.values:
-                return self.name(ast.unparse(node), {}, scope)
-            case ast.Attribute():
-                of = self.eval(node.value, env, scope)
-                if isinstance(of, Configuration):
-                    return of.values if node.attr == "kwargs" else of.options.get(node.attr, UNSEEN)
-                return UNSEEN
-            case ast.Call():
-                return self.call(node, env, scope)
-        return UNSEEN
+        return super().value(node)
+
+    def reference(self, node: Reference) -> Any:
+        text = ast.unparse(node)  # type: ignore[arg-type]
+        if isinstance(node, ast.Name) or text in self.scope.values:
+            found = self.name(text, self.env if isinstance(node, ast.Name) else {}, self.scope)
+        else:
+            assert isinstance(node, ast.Attribute)
+            of = self.value(node.value)
+            if not isinstance(of, Configuration):
+                raise NoValue
+            found = of.values if node.attr == "kwargs" else of.options.get(node.attr, UNKNOWN)
+        if found is UNKNOWN:
+            raise NoValue
+        return found
 
     def name(self, name: str, env: Env, scope: Scope) -> object:
         if name in env:
             return env[name]
         key = id(scope.functions), name
         if key in self.open:
-            return UNSEEN
+            return UNKNOWN
         self.open.add(key)
         try:
             if name in scope.values:
                 return self.eval(scope.values[name], {}, scope)
             found = scope.elsewhere(name)
-            return self.eval(found[0], {}, found[1]) if found and isinstance(found[0], ast.expr) else UNSEEN
+            return self.eval(found[0], {}, found[1]) if found and isinstance(found[0], ast.expr) else UNKNOWN
         finally:
             self.open.discard(key)
 
-    def items(self, parts: Sequence[ast.expr], env: Env, scope: Scope) -> list[object]:
-        found: list[object] = []
-        for part in parts:
+    def items(self, nodes: Iterable[cst.BaseElement | cst.Arg | ast.expr]) -> Iterator[Any]:
+        for part in nodes:
             if isinstance(part, ast.Starred):
-                more = self.eval(part.value, env, scope)
-                found += more if isinstance(more, list) else [UNSEEN]
+                more = self.element(part.value)
+                yield from more if isinstance(more, list) else [UNKNOWN]
             else:
-                found.append(self.eval(part, env, scope))
-        return found
+                yield from super().items([part])
 
-    def table(self, node: ast.Dict, env: Env, scope: Scope) -> object:
+    def table(self, node: ast.Dict) -> object:
         found: dict[object, object] = {}
         for key, value in zip(node.keys, node.values, strict=True):
-            if key is None:
-                found.update(self.eval(value, env, scope))  # type: ignore[call-overload]
-            else:
-                found[self.eval(key, env, scope)] = self.eval(value, env, scope)
+            found.update(self.element(value) if key is None else {self.element(key): self.element(value)})
         return found
 
-    def logic(self, node: ast.BoolOp, env: Env, scope: Scope) -> object:
-        values = [self.eval(part, env, scope) for part in node.values]
-        known = [bool(value) for value in values if value is not UNSEEN]
+    def logic(self, node: ast.BoolOp) -> object:
+        values = [self.element(part) for part in node.values]
+        known = [bool(value) for value in values if value is not UNKNOWN]
         stops = isinstance(node.op, ast.Or)
         if stops in known:
             return stops
-        return UNSEEN if len(known) < len(values) else not stops
+        return UNKNOWN if len(known) < len(values) else not stops
 
     def turns(self, parts: Sequence[ast.comprehension], env: Env, scope: Scope) -> Iterator[Env]:
         """What each turn of a comprehension sets."""
@@ -219,42 +194,44 @@ class _Reader:
 
     def over(self, target: ast.expr, values: object, env: Env) -> Iterator[Env]:
         """A turn for each of the values; one if they are not seen."""
-        for value in values if isinstance(values, (list, tuple)) else [UNSEEN]:
+        for value in values if isinstance(values, (list, tuple)) else [UNKNOWN]:
             inner = dict(env)
             self.bind(target, value, inner)
             yield inner
 
     def kept(self, tests: Sequence[object]) -> bool:
         """Whether something passes a filter, which it does for all that is known if the filter is unseen."""
-        self.doubtful |= UNSEEN in tests
-        return all(test is UNSEEN or bool(test) for test in tests)
+        self.doubtful |= UNKNOWN in tests
+        return all(test is UNKNOWN or bool(test) for test in tests)
 
     def bind(self, target: ast.expr, value: object, env: Env) -> None:
         if isinstance(target, ast.Name):
             env[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
             many = isinstance(value, (list, tuple)) and len(value) == len(target.elts)
-            for item, part in zip(target.elts, value if many else [UNSEEN] * len(target.elts), strict=True):  # type: ignore[call-overload]
+            for item, part in zip(target.elts, value if many else [UNKNOWN] * len(target.elts), strict=True):  # type: ignore[call-overload]
                 self.bind(item, part, env)
 
-    def call(self, node: ast.Call, env: Env, scope: Scope) -> object:
+    def call(self, node: cst.Call | ast.Call) -> Any:
+        assert isinstance(node, ast.Call)
         name = ast.unparse(node.func)
         last = name.rpartition(".")[2]
         if any(word.arg is None for word in node.keywords):
-            return UNSEEN
-        words = {str(word.arg): self.eval(word.value, env, scope) for word in node.keywords}
+            return UNKNOWN
+        words = {str(word.arg): self.element(word.value) for word in node.keywords}
         if last == "Config":
-            values = self.eval(node.args[0], env, scope) if node.args else words.pop("kwargs", {})
-            return Configuration(node, values, words) if isinstance(values, dict) else UNSEEN
+            values = self.element(node.args[0]) if node.args else words.pop("kwargs", {})
+            return Configuration(node, values, words) if isinstance(values, dict) else UNKNOWN
         if name == "dict" and not node.args:
             return words
+        env, scope = self.env, self.scope
         if name == "filter" and len(node.args) == 2:
-            items = self.eval(node.args[1], env, scope)
             test = node.args[0]
-            return [item for item in items if self.kept([self.applied(test, [item], {}, env, scope)])]  # type: ignore[attr-defined]
-        args = self.items(node.args, env, scope)
+            items = self.element(node.args[1])
+            return [item for item in items if self.kept([self.applied(test, [item], {}, env, scope)])]
+        args = list(self.items(node.args))
         if last in _FUNCTIONS and name in (last, f"itertools.{last}") and last not in scope.functions:
-            return UNSEEN if UNSEEN in args or words else _FUNCTIONS[last](*args)
+            return UNKNOWN if UNKNOWN in args or words else _FUNCTIONS[last](*args)
         return self.applied(node.func, args, words, env, scope)
 
     def applied(
@@ -268,14 +245,14 @@ class _Reader:
             if found is not None and isinstance(found[0], ast.FunctionDef):
                 function, scope = found[0], found[1]
         if function is None or self.depth == _DEPTH or function.args.vararg or function.args.kwarg:
-            return UNSEEN
+            return UNKNOWN
         params = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
         defaults = dict(zip(reversed(params), reversed(function.args.defaults), strict=False))
         inner: Env = {name: self.eval(value, {}, scope) for name, value in defaults.items()}
         inner.update(zip(params, args, strict=False))
         inner.update(words)
         every = (*params, *(arg.arg for arg in function.args.kwonlyargs))
-        inner = {**dict.fromkeys(every, UNSEEN), **inner}
+        inner = {**dict.fromkeys(every, UNKNOWN), **inner}
         self.depth += 1
         try:
             if isinstance(function, ast.Lambda):
@@ -313,7 +290,7 @@ class _Reader:
                         if self.ends(stmt.body, env, scope):
                             break
                 case ast.While():
-                    while (test := self.eval(stmt.test, env, scope)) is not UNSEEN and test:
+                    while (test := self.eval(stmt.test, env, scope)) is not UNKNOWN and test:
                         if self.ends(stmt.body, env, scope):
                             break
                 case ast.Break() | ast.Continue():
@@ -335,7 +312,7 @@ class _Reader:
 
     def branch(self, stmt: ast.If, env: Env, scope: Scope) -> None:
         test = self.eval(stmt.test, env, scope)
-        if test is not UNSEEN:
+        if test is not UNKNOWN:
             self.run(stmt.body if test else stmt.orelse, env, scope)
             return
         try:
