@@ -47,6 +47,7 @@ class HostTensors:
         self.texts: dict[str, str] = {}
         self.names: dict[tuple[str, tuple[int, ...]], str] = {}
         self.versions: dict[str, int] = {}
+        self.ever: set[str] = set()
         self.stmt: ast.stmt | None = None
         self.floats: set[str] = set()
         self.meta: Callable[[str], HostValue] | None = None
@@ -77,9 +78,10 @@ class HostTensors:
         return var(fresh)
 
     def changed(self, name: str) -> None:
-        """A name gets another value: texts with it mean something else from here on."""
-        if name in self.env:
+        """A name gets another value: texts with it mean something else from here on, and than in another branch."""
+        if name in self.env or name in self.ever:
             self.versions[name] = self.versions.get(name, 0) + 1
+        self.ever.add(name)
 
     def tensor(self, text: str, rank: int | None, dtype: str | None, guess: int | None = None) -> Tensor:
         """A tensor whose shape has a name for each axis. ``guess``: its rank, where only uses of axes show it."""
