@@ -50,7 +50,7 @@ def test_behind_a_statement(line: int, live: set[str]) -> None:
     function = ast.parse(KERNEL).body[0]
     assert isinstance(function, ast.FunctionDef)
     stmt = next(node for node in ast.walk(function) if isinstance(node, ast.stmt) and node.lineno == line)
-    assert Live(function).after(stmt) == live
+    assert Live(function.body).after(stmt) == live
 
 
 def test_a_loop_needs_what_a_turn_reads_before_it_sets_it() -> None:

@@ -112,7 +112,7 @@ class AscendReader(Reader):
             by.pop(core, None)
             if name in after:
                 by[core] = Own(after[name], kept.get(name))
-            frame.env[name] = Apart(f"is set in the scope of {CORES[core]}", by)
+            frame.env[name] = Apart(f"is set in the scope of {CORES[core]}", by=by)
             frame.own.pop(name, None)
 
     def on_Name(self, node: ast.Name) -> Value:

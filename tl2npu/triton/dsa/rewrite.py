@@ -74,7 +74,7 @@ class Rewrite:
             for name, assigned in function.assigned.items():
                 if (buffer := self.seen(assigned.value, reads)) is not None:
                     reads[name] = buffer
-        live = Live(function.node)
+        live = Live(function.node.body)
         for stmt in function.statements():
             if isinstance(stmt, ast.Return) and stmt.value is not None and self.seen(stmt.value, reads) is not None:
                 raise function.refuse(stmt, "the tensor of a buffer is returned, and the buffer may be written again")

@@ -151,6 +151,8 @@ class Calls(Expressions):
             if isinstance(one, (int, float)) and isinstance(other, (int, float)):
                 return min(one, other) if name == "min" else max(one, other)
             return self.skipping_nan(build.operation(name, list(values), self.state.line))
+        if name == "len" and len(values) == 1 and isinstance(values[0], tuple):
+            return len(values[0])
         if name == "abs" and len(values) == 1:
             return build.operation("abs", list(values), self.state.line)
         if name == "isinstance" and len(values) == 2 and isinstance(values[1], Name):

@@ -13,7 +13,7 @@ from tl2npu.tile.expr import COMPARISONS, OF_SIGN, Call, Index, Load, axis, axis
 from tl2npu.triton.read import build
 from tl2npu.triton.read.choices import scalar, truncated
 from tl2npu.triton.read.gathers import place_of
-from tl2npu.triton.read.masks import conjuncts
+from tl2npu.triton.read.masks import conjuncts, known
 from tl2npu.triton.read.ranges import cdiv
 from tl2npu.triton.read.spec import Again, Tensor
 from tl2npu.triton.read.state import State
@@ -32,7 +32,7 @@ from tl2npu.triton.read.values import (
 from tl2npu.triton.read.views import names
 
 _PLAIN = {name: COMPUTED[sign] for sign, name in OF_SIGN.items() if sign in COMPUTED}
-_PYTHON = frozenset({"float", "int", "range", "min", "max", "abs", "bool", "isinstance"})
+_PYTHON = frozenset({"float", "int", "range", "min", "max", "abs", "bool", "isinstance", "len"})
 
 
 class Expressions:
@@ -74,6 +74,7 @@ class Expressions:
         if name in self.state.frame.env:
             value = self.state.frame.env[name]
             if isinstance(value, Unusable):
+                self.state.split(value.place)
                 raise self.state.refuse("TL545", f"`{name}` {value.why}")
             return value
         source = self.state.frame.source or self.state.spec.source
@@ -201,8 +202,10 @@ class Expressions:
                 return None
             if hasattr(value.expr, "value") and isinstance(value.expr.value, bool):
                 return value.expr.value
-            number = value.integer
-            return None if number is None or number.constant is None else bool(number.constant)
+            if value.integer is not None and value.integer.constant is not None:
+                return bool(value.integer.constant)
+            test = value if value.dtype == "bool" else build.operation("ne", [value, 0], self.state.line)
+            return known(test.expr, self.state.facts)
         if isinstance(value, (Pointer, BlockPointer, Function)):
             return True
         if isinstance(value, (DType, Name, Method, Unusable)):

@@ -16,9 +16,11 @@ from tl2npu.triton.read import build
 from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.choices import apart, decided
+from tl2npu.triton.read.masks import told
 from tl2npu.triton.read.moves import difference, marked, shifted
 from tl2npu.triton.read.names import COUNTED, Live, assigned, exposed, live_in, mentioned, placed, spine
 from tl2npu.triton.read.ranges import cdiv, largest
+from tl2npu.triton.read.returns import carried_on, place_of, returns
 from tl2npu.triton.read.shares import Share, share_of
 from tl2npu.triton.read.spec import Again, Source
 from tl2npu.triton.read.state import Frame
@@ -53,7 +55,7 @@ class Interpreter(Calls):
     def run(self, body: Sequence[ast.stmt]) -> None:
         """Read statements in order."""
         for number, stmt in enumerate(body):
-            if isinstance(stmt, ast.If) and any(isinstance(item, ast.Return) for item in ast.walk(stmt)):
+            if isinstance(stmt, ast.If) and (returns(stmt) or place_of(stmt) in self.state.spec.split):
                 self.ending(stmt, body[number + 1 :])
                 return
             self.stmt(stmt)
@@ -69,7 +71,7 @@ class Interpreter(Calls):
             self.nested -= 1
 
     def ending(self, stmt: ast.If, rest: Sequence[ast.stmt]) -> None:
-        """A branch with a ``return`` in it: what follows belongs to the ways that do not return."""
+        """A branch with a ``return`` in it, or whose names are used behind it: what follows belongs to either way."""
         state = self.state
         state.line, state.direct = stmt.lineno, None
         value = self.eval(stmt.test)
@@ -77,26 +79,13 @@ class Interpreter(Calls):
         if known is not None:
             self.run([*(stmt.body if known else stmt.orelse), *rest])
             return
-        if len(state.frames) > 1 or self.nested or not isinstance(value, Tile) or value.shape:
+        both, last = carried_on(stmt, rest)
+        if last and (self.nested or not isinstance(value, Tile) or value.shape):
             self.pin(stmt.test)
-            text = f"`if {ast.unparse(stmt.test)}:` returns from a function, loop or branch"
-            raise state.refuse("TL542", text, "put what follows into `else:`, and return behind both branches")
-        condition = self.plain_condition(value, stmt.test)
-        origin, before = state.origin, dict(state.frame.env)
-        ways = []
-        for part in (stmt.body, stmt.orelse):
-            state.frame.env = dict(before)
-            with state.body() as way:
-                try:
-                    self.run([*part, *rest])
-                except Returned as returned:
-                    if returned.value is not None:
-                        raise
-            ways.append(tuple(way))
-        if ways[0]:
-            state.emit(If(condition.expr, ways[0], ways[1], origin))
-        else:
-            state.emit(If(build.operation("not", [condition], stmt.lineno).expr, ways[1], (), origin))
+            raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}:` returns from a loop, or by a tile")
+        self.live = Live([both, *last]) if last else self.live.with_copy(both, rest[-1] if rest else stmt)
+        self.either(both, value)
+        self.run(last)
 
     def plain_condition(self, value: Tile, node: ast.AST) -> Tile:
         """A condition on scalars that a kernel may branch on."""
@@ -220,12 +209,16 @@ class Interpreter(Calls):
 
     def branch(self, stmt: ast.If) -> None:
         """``if``: one branch where the condition is known, else both."""
-        state = self.state
         value = self.eval(stmt.test)
         known = self.known_truth(value)
         if known is not None:
             self.run(stmt.body if known else stmt.orelse)
             return
+        self.either(stmt, value)
+
+    def either(self, stmt: ast.If, value: Value) -> None:
+        """``if`` whose condition is not known: both branches, and what names have behind either."""
+        state = self.state
         self.pin(stmt.test)
         if not isinstance(value, Tile) or value.shape:
             raise state.refuse("TL542", f"`if {ast.unparse(stmt.test)}` on a tile")
@@ -245,10 +238,12 @@ class Interpreter(Calls):
             saved, before, lets = state.snapshot(), dict(state.frame.env), set(state.ranges.lets)
             ends: list[dict[str, Value]] = []
             bodies = []
-            for part in (stmt.body, stmt.orelse):
-                state.frame.env = dict(before)
+            for part, holds in ((stmt.body, True), (stmt.orelse, False)):
+                state.frame.env, facts = dict(before), state.facts
+                state.facts = {**facts, **told(condition.expr, holds)}
                 with self.inner() as body:
                     self.run(part)
+                state.facts = facts
                 bodies.append(tuple(body))
                 ends.append(state.frame.env)
                 for name in both:
@@ -263,7 +258,10 @@ class Interpreter(Calls):
                 first = build.tile(before.get(name)) or Tile((), Const(0, like.dtype))
                 state.pin(name, build.broadcast(build.cast(first, like.dtype), like.shape))
         state.frame.pinned = pinned
-        state.emit(If(condition.expr, bodies[0], bodies[1], state.origin))
+        if bodies[0]:
+            state.emit(If(condition.expr, bodies[0], bodies[1], state.origin))
+        elif bodies[1]:
+            state.emit(If(build.operation("not", [condition], stmt.lineno).expr, bodies[1], (), state.origin))
         merged = dict(before)
         inside = {name: value for name, value in state.ranges.lets.items() if name not in lets}
         for name in sorted(names):
@@ -273,7 +271,7 @@ class Interpreter(Calls):
             else:
                 number = decided(condition.expr, *values, inside)
                 known = number is not None and not number.names & (state.ranges.unknown | inside.keys())
-                merged[name] = Unusable("depends on the branch that is taken")
+                merged[name] = Unusable("depends on the branch that is taken", None if switch else place_of(stmt))
                 if known and number is not None and name in live and not switch:
                     merged[name] = Tile((), Index(self.named_integer(name, number)))
         state.frame.env = merged

@@ -91,3 +91,26 @@ def _integer(expr: Expr) -> Sym | None:
     if isinstance(expr, Const) and isinstance(expr.value, int):
         return Sym.of({(): int(expr.value)})
     return None
+
+
+Facts = dict[Sym | Expr, bool]
+"""Conditions that hold or do not, an inequality of integers as what is greater than 0 then."""
+
+
+def told(condition: Expr, holds: bool) -> Facts:
+    """What a condition says if it holds, or if it does not."""
+    if isinstance(condition, Call) and condition.op == "not":
+        return told(condition.args[0], not holds)
+    if isinstance(condition, Call) and condition.op == ("and" if holds else "or"):
+        return {**told(condition.args[0], holds), **told(condition.args[1], holds)}
+    value = positive(condition)
+    return {condition: holds} if value is None else {value: holds, 1 - value: not holds}
+
+
+def known(condition: Expr, facts: Facts) -> bool | None:
+    """Whether a condition holds, by what is known of it alone."""
+    if isinstance(condition, Call) and condition.op == "not":
+        found = known(condition.args[0], facts)
+        return None if found is None else not found
+    value = positive(condition)
+    return facts.get(condition if value is None else value)

@@ -31,18 +31,23 @@ def exposed(body: Sequence[ast.stmt]) -> frozenset[str]:
 @remembered
 def live_in(function: ast.FunctionDef) -> Live:
     """What is live in a function, which is read more than once."""
-    return Live(function)
+    return Live(function.body)
 
 
 class Live:
     """Which values of names may be read behind each statement of a function, also in a later turn of a loop."""
 
-    def __init__(self, function: ast.FunctionDef) -> None:
+    def __init__(self, body: Sequence[ast.stmt]) -> None:
         self._after: dict[ast.stmt, frozenset[str]] = {}
-        _entering(function.body, frozenset(), self._after)
+        _entering(body, frozenset(), self._after)
 
     def __contains__(self, stmt: ast.stmt) -> bool:
         return stmt in self._after
+
+    def with_copy(self, stmt: ast.stmt, like: ast.stmt) -> Live:
+        """With a statement behind which the same is live as behind another one."""
+        self._after[stmt] = self.after(like)
+        return self
 
     def after(self, stmt: ast.stmt) -> frozenset[str]:
         """The names that are live behind a statement; none for a statement of another function."""

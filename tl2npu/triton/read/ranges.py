@@ -151,6 +151,9 @@ class Ranges:
 
     def _shows(self, value: Sym) -> bool:
         value = self.named(value)
+        flag = next((atom for _, _, atom in _factors(value) if _is_flag(atom)), None)
+        if flag is not None:
+            return all(map(self._at_least_zero, _split(value, flag)))
         for mono, coef in value.terms:
             for atom in mono:
                 if coef > 0 and isinstance(atom, Opaque) and atom.head == "min":
@@ -332,6 +335,24 @@ def _factors(value: Sym) -> Iterator[tuple[tuple[Atom, ...], int, Atom]]:
     for mono, coef in value.terms:
         for atom in mono:
             yield mono, coef, atom
+
+
+def _is_flag(atom: Atom) -> bool:
+    """True for an integer that is 1 where a condition holds, and 0 elsewhere: ``min(1, max(0, n - i))``."""
+    if not isinstance(atom, Opaque) or atom.head != "min" or const(1) not in atom.args:
+        return False
+    more = next((arg.atom for arg in atom.args if isinstance(arg.atom, Opaque) and arg.atom.head == "max"), None)
+    return more is not None and (const(0) in more.args or (more.args[0] + more.args[1]).is_zero)
+
+
+def _split(value: Sym, flag: Atom) -> tuple[Sym, Sym]:
+    """An integer where a flag is 0, and where it is 1."""
+    no = Sym.of({mono: coef for mono, coef in value.terms if flag not in mono})
+    yes = no
+    for mono, coef in value.terms:
+        if flag in mono:
+            yes = yes + Sym.of({tuple(atom for atom in mono if atom != flag): coef})
+    return no, yes
 
 
 def _quotient(atom: Atom) -> tuple[Sym, Sym] | None:

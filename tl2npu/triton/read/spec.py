@@ -63,7 +63,7 @@ class Spec:
     ``stale``: the shape of a tensor became known while it was read; ``shares``: lines of loops over a block's share of
     an axis -> whether their tiles are dealt out to the blocks instead; ``alike``: extents that the host gave one name,
     one after the other; ``proofs``: those of the ranges; ``unset``: device functions with the environment variables
-    that must not be set for them.
+    that must not be set for them; ``split``: places of the ``if`` statements whose branches both go on to the end.
     """
 
     function: ast.FunctionDef
@@ -100,6 +100,7 @@ class Spec:
     alike: list[tuple[Sym, Sym]] = field(default_factory=list)
     proofs: dict[object, tuple[bool, frozenset[str]]] = field(default_factory=dict)
     unset: set[tuple[str, str]] = field(default_factory=set)
+    split: set[tuple[int, int]] = field(default_factory=set)
 
     @property
     def constants(self) -> set[str]:

@@ -14,11 +14,14 @@ from tl2npu.tile.ir import Buffer, Map, Origin, Scope, Stmt, writes
 from tl2npu.tile.spread import Spread
 from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read.build import most
+from tl2npu.triton.read.masks import Facts
 from tl2npu.triton.read.ranges import Ranges
 from tl2npu.triton.read.spec import Again, Source, Spec
 from tl2npu.triton.read.values import Shape, Tile, Value
 from tl2npu.triton.refused import Refused
 
+_MOST_SPLIT = 3
+"""Branches that are read with all that follows: each may double the kernel."""
 _KEYWORDS = frozenset({"T", "tilelang", "main", "i", "j"})
 
 
@@ -82,6 +85,8 @@ class State:
     """What was written to each buffer first: an address, perhaps, that was not known to be one."""
     gathered: set[str] = field(default_factory=set)
     """Tensors whose elements are loaded again where they are places."""
+    facts: Facts = field(default_factory=dict)
+    """What the branches around say."""
     fixed: set[str] = field(default_factory=set)
     """Buffers that no name may take for its own: an extension refers to them."""
 
@@ -105,6 +110,12 @@ class State:
         found = {name for value in values for name in value.names if name in spec.numbers and name not in spec.pinned}
         if found:
             spec.pinned |= found
+            raise Again
+
+    def split(self, place: tuple[int, int] | None) -> None:
+        """Read again with what follows the ``if`` at a place in both of its branches, if that is new."""
+        if place is not None and place not in self.spec.split and len(self.spec.split) < _MOST_SPLIT:
+            self.spec.split.add(place)
             raise Again
 
     # names --------------------------------------------------------------------------------------------------------

@@ -136,9 +136,10 @@ class Method:
 
 @dataclass(frozen=True)
 class Unusable:
-    """A name whose value depends on the way that was taken."""
+    """A name whose value depends on the way that was taken: behind the ``if`` at ``place``, if that is why."""
 
     why: str
+    place: tuple[int, int] | None = None
 
 
 class Extension:
