@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tl2npu.triton.host.strides import spread
+from tl2npu.triton.host.strides import spread, whole
 from tl2npu.triton.host.torch_names import LIKE, SAME, SAME_MORE
 
 Shows = Callable[[str, ast.AST], bool]
@@ -122,15 +122,21 @@ def _shown(function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef], sh
             continue
         if place or not ast.unparse(node).startswith(f"{holder.id}.stride("):
             least[holder.id] = max(least.get(holder.id, 0), place + 1)
-    keys = dict[str, set[str]]()
+    dicts = dict[str, dict[str, ast.expr]]()
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Dict):
-            given = {str(key.value) for key in node.value.keys if isinstance(key, ast.Constant)}
-            keys.setdefault(node.targets[0].id, set()).update(given)
+            items = zip(node.value.keys, node.value.values, strict=True)
+            given = {str(key.value): value for key, value in items if isinstance(key, ast.Constant)}
+            dicts.setdefault(node.targets[0].id, {}).update(given)
     for node in ast.walk(function):
         launched = node.func if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and isinstance(launched, ast.Subscript) and isinstance(launched.value, ast.Name):
             kernel = kernels.get(launched.value.id)
-            more = spread(node, kernel, found, least, keys) if kernel is not None else {}
+            if kernel is None:
+                continue
+            for name, rank in whole(node, kernel, dicts):
+                least[name] = max(least.get(name, 0), rank * shows(name, launched))
+            keys = {name: set(values) for name, values in dicts.items()}
+            more = spread(node, kernel, found, least, keys)
             least |= {name: rank for name, rank in more.items() if shows(name, launched)}
     return Ranks(found, {name: rank for name, rank in least.items() if name not in found})

@@ -68,6 +68,28 @@ def spread(
     return next(iter(likely if len(likely) == 1 else same), {})
 
 
+def whole(
+    call: ast.Call, kernel: ast.FunctionDef, dicts: Mapping[str, Mapping[str, ast.expr]]
+) -> Iterator[tuple[str, int]]:
+    """Tensors of which a launch passes all strides, or all extents, for one parameter, and how many the kernel takes of
+    it at least. ``dicts``: what dictionaries hold that it unpacks."""
+    given = dict(zip((arg.arg for arg in kernel.args.args), call.args, strict=False))
+    for word in call.keywords:
+        given |= dicts.get(ast.unparse(word.value), {}) if word.arg is None else {word.arg: word.value}
+    taken: dict[str, int] = {}
+    for node in ast.walk(kernel):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int() as place)):
+                taken[name] = max(taken.get(name, 0), place + 1)
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Name(id=name)):
+                taken[name] = max(taken.get(name, 0), len(parts))
+    for param, value in given.items():
+        arms = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+        for tensor, _ in filter(None, map(_strided, arms)):
+            if param in taken:
+                yield tensor, taken[param]
+
+
 def _strided(node: ast.expr) -> tuple[str, int] | None:
     """``x`` of ``x.stride()`` and ``x.size()``, and 0; of ``x.stride() if test else (0, 0)``, and 2."""
     if isinstance(node, ast.IfExp):
@@ -75,9 +97,12 @@ def _strided(node: ast.expr) -> tuple[str, int] | None:
         others = [len(arm.elts) for arm in arms if isinstance(arm, ast.Tuple)]
         found = next(filter(None, map(_strided, arms)), None)
         return (found[0], others[0]) if found is not None and others else None
-    func = node.func if isinstance(node, ast.Call) and not node.args else None
-    known = isinstance(func, ast.Attribute) and func.attr in ("stride", "size") and isinstance(func.value, ast.Name)
-    return (func.value.id, 0) if known else None  # type: ignore[union-attr]
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="stride" | "size"), args=[]):
+            return name, 0
+        case ast.Attribute(value=ast.Name(id=name), attr="shape"):
+            return name, 0
+    return None
 
 
 def _addresses(kernel: ast.FunctionDef) -> dict[str, set[str]]:

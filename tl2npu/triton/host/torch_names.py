@@ -49,9 +49,10 @@ def literal_shape(node: ast.expr) -> Shape | None:
 
 
 @remembered
-def assigned(stmt: ast.stmt | ast.ExceptHandler) -> frozenset[str]:
+def assigned(stmt: ast.stmt | ast.ExceptHandler | ast.pattern) -> frozenset[str]:
     """Names that a statement sets."""
-    return frozenset(n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    captured = frozenset(n.name for n in ast.walk(stmt) if isinstance(n, (ast.MatchAs, ast.MatchStar)) and n.name)
+    return captured | {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def is_part(node: ast.expr) -> bool:

@@ -14,9 +14,11 @@ from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, load
 from tl2npu.tile.ir import For, If, Let, Map, Move, Region, Stmt, statements
 from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read import choices
+from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.build import broadcast, cast, operation
 from tl2npu.triton.read.masks import conjunction, conjuncts, positive
 from tl2npu.triton.read.ranges import smallest
+from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import Places, State
 from tl2npu.triton.read.values import Pointer, Shape, Tile
 from tl2npu.triton.read.views import Placed, names
@@ -89,6 +91,10 @@ def axes(state: State, pointer: Pointer, below: Below | None = None) -> tuple[tu
         used = [n for n in several if f"@{n}" in pointer.offset.names]
         inner = [n for n in used if n not in found and _is_consecutive(pointer.offset, n)][-1:]
         if not inner and len(used) > 1:
+            for n in reversed(used):
+                step = pointer.offset.substitute({f"@{n}": axis(n) + 1}) - pointer.offset
+                if step.atom is not None and equate(state, step, const(1)):
+                    raise Again
             raise state.refuse("TL520", f"no elements of a tile lie side by side in `{pointer.param}`")
         return tuple(n for n in used if n not in inner), tuple(inner)
     [number] = found if len(found) == 1 else [None]

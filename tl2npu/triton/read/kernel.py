@@ -159,6 +159,8 @@ def _settle(spec: Spec) -> None:
         known = {name: value.substitute(known) for name, value in known.items()}
 
     def put(value: Value) -> Value:
+        if isinstance(value, tuple):
+            return tuple(map(put, value))
         if isinstance(value, Tile) and isinstance(value.expr, Index):
             return Tile(value.shape, Index(value.expr.value.substitute(known)))
         return value

@@ -19,7 +19,7 @@ from tl2npu.triton.read.masks import conjunction, positive
 from tl2npu.triton.read.spec import Again
 from tl2npu.triton.read.state import Places, State
 from tl2npu.triton.read.values import BlockPointer, Pointer, Shape, Tile
-from tl2npu.triton.read.views import Placed, inside_always, names, place
+from tl2npu.triton.read.views import Placed, inside_always, names, place, unwrapped
 from tl2npu.triton.refused import Below, Refused
 
 _SHAPES = frozenset({"TL520", "TL521", "TL522", "TL523"})
@@ -203,6 +203,7 @@ def store(
 ) -> None:
     """``tl.store`` and ``tl.atomic_add``."""
     pointer, mask = _plain(state, pointer, mask, check)
+    pointer = unwrapped(state, pointer)
     scattered = gathers.by_rows(state, pointer) or (gathers.is_flat(state, pointer) and not atomic)
     placed = place(state, pointer, mask) if not scattered else None
     state.used.add(pointer.param)

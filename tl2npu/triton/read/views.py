@@ -119,6 +119,23 @@ def _unwrapped(state: State, pointer: Pointer, offset: Sym, beyond: list[tuple[i
     return offset
 
 
+def unwrapped(state: State, pointer: Pointer) -> Pointer:
+    """Elements of a tensor that is one axis of memory, without indices that wrap around if the host can check that they
+    never do."""
+    wraps = any(isinstance(atom, Mod) and axis_step(atom.num) is not None for atom in pointer.offset.atoms())
+    if pointer.param not in state.spec.flat or not wraps:
+        return pointer
+    with_axes = {f"@{number}": extent - 1 for number, extent in enumerate(pointer.shape)}
+    state.ranges.last.update(with_axes)
+    try:
+        return replace(pointer, offset=_unwrapped(state, pointer, pointer.offset, None))
+    except Refused:
+        return pointer
+    finally:
+        for name in with_axes:
+            del state.ranges.last[name]
+
+
 def _replaced(value: Sym, old: Atom, new: Sym) -> Sym:
     total = const(0)
     for mono, coef in value.terms:
