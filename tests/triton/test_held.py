@@ -13,9 +13,7 @@ from tl2npu.triton.migrate import to_tilelang
 from tl2npu.verify.command import verify_files
 from tl2npu.verify.settings import Settings
 
-KERNEL = (
-    HEAD
-    + """CORES = 40
+KERNEL = HEAD + """CORES = 40
 TABLE = {}
 
 
@@ -42,7 +40,6 @@ HOST
 x = torch.randn(50, 100, dtype=torch.float32)
 torch.testing.assert_close(doubled(x), x + x)
 """
-)
 
 WARM = """\
 # how many fit

@@ -108,8 +108,9 @@ def test_what_a_branch_knows_is_forgotten_behind_it(asked: str) -> None:
 
 
 def test_conditions_that_change_are_none() -> None:
-    """The condition at the launch must be the one that the function began with."""
-    assert refusals(BOTH.replace("    n = x", "    b = b if b is None else b + 1\n    n = x")) != []
+    """A condition that is not the same at all times is one of what the launch passes."""
+    more = to_tilelang(BOTH.replace("    n = x", "    b = b if b is None else b + 1\n    n = x")).text
+    assert "    if b is None:\n        assert x.is" in more
     made = BOTH.replace("    n = x", "    if b is None:\n        b = torch.empty_like(x)\n    n = x")
     assert "def k_2(" not in to_tilelang(made).text
     taken = BOTH.replace("def f(x", "def k_2():\n    pass\n\n\ndef f(x")
@@ -206,15 +207,13 @@ for keep in (True, False):
 
 
 def test_tensor_or_none_by_a_condition_that_cannot_be_asked_at_the_launch() -> None:
-    """``keep`` is another one than at the beginning: what it decided is asked, where that is the same at all times."""
+    """``keep`` is another one than at the beginning: what it decided is asked."""
     text = to_tilelang(KEPT).text
     assert "    if last is None:\n" in text
     assert "    else:\n" in text
-    assert refusals(KEPT.replace("    else:\n", "    elif last is None:\n")) == ["TL511"]
-    assert refusals(KEPT.replace("def f(x, keep, more)", "def f(x, keep, more, last)")) != []
     loop = "    for _ in range(2):\n        last = None if keep else torch.empty_like(x)\n        k[(tri"
     again = KEPT.replace("    k[(tri", loop)
-    assert refusals(again) != []
+    assert "        if last is None:\n" in to_tilelang(again).text
 
 
 def test_condition_of_several_that_are_known() -> None:
@@ -230,20 +229,19 @@ def test_condition_of_several_that_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "codes"),
+    "made",
     [
-        ("b = None if b is None else b.contiguous()", []),
-        ("b = b.contiguous() if b is not None else None", []),
-        ("if b is not None:\n        b = b.view(-1)", []),
-        ("b = None if b is not None else b.contiguous()", ["TL511"]),
-        ("b = None if b is None else b.storage()", ["TL511"]),
-        ("b = x if b is None else b.contiguous()", ["TL512"]),
-        ("b = None if b is None else x.contiguous()", ["TL511"]),
+        "b = None if b is None else b.contiguous()",
+        "b = b.contiguous() if b is not None else None",
+        "if b is not None:\n        b = b.view(-1)",
+        "b = None if b is not None else b.contiguous()",
+        "b = x if b is None else b.contiguous()",
+        "b = None if b is None else x.contiguous()",
+        "b = {'b': b}['b']",
     ],
 )
-def test_tensor_that_stays_none_if_it_is(made: str, codes: list[str]) -> None:
-    """The launch asks for ``b`` where the function was given another ``b``."""
+def test_tensor_that_is_another_one_where_it_is_passed(made: str) -> None:
+    """The launch asks for ``b`` where the function was given another ``b``; only a statement can ask."""
     text = BOTH.replace("    y = torch", f"    {made}\n    y = torch")
-    assert refusals(text) == codes
-    asked = "if b is None:" in to_tilelang(text).text
-    assert asked == (not codes)
+    assert "    if b is None:\n        assert" in to_tilelang(text).text
+    assert refusals(text.replace("    k[", "    done = None, k[")) != []

@@ -32,7 +32,7 @@ LAUNCH_CACHES = frozenset(
 sgl-project/sglang, ``srt/utils/common.py``)."""
 
 _MODULES = "|".join(map(re.escape, ("triton", *(name for name, names in REEXPORTS.items() if "triton" in names))))
-_IMPORT = re.compile(rf"^[ \t]*(?:import|from)[ \t]+(?:{_MODULES})\b".encode(), re.MULTILINE)
+_IMPORT = re.compile(rf"^[ \t]*(?:from|import(?:[ \t]+[\w. \t]+,)*)[ \t]+(?:{_MODULES})\b".encode(), re.MULTILINE)
 _KERNELS = re.compile(rb"^[ \t]*(?:import|from)[ \t](?:[^\n(]|\([^)]*)*?(?:triton|kernel)", re.MULTILINE)
 
 

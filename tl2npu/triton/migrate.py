@@ -41,7 +41,7 @@ from tl2npu.triton.host.rewrite import (
     without_blocks,
 )
 from tl2npu.triton.host.source import TritonFile, parse
-from tl2npu.triton.host.variants import LIMIT, Choice, Tree, asked_behind, leaves, stable
+from tl2npu.triton.host.variants import LIMIT, Choice, Tree, leaves, stable
 from tl2npu.triton.host.wrapped import of_module, unused_helpers, unused_names
 from tl2npu.triton.read.kernel import read
 from tl2npu.triton.read.spec import Spec
@@ -254,11 +254,15 @@ class _Translation:
         try:
             return self.in_memory(site, node, tuned)
         except Undecided as undecided:
-            test, assumed = undecided.test, site.scope.assumed
-            known = stable(test, site.function) or asked_behind(test, site.function)
-            if test in assumed or len(assumed) == LIMIT or not site.alone or not known:
+            test, assumed, given = undecided.test, site.scope.assumed, site.given
+            if test in {**assumed, **given} or len(assumed) + len(given) == LIMIT or not site.alone:
                 raise
-            cases = [self.file.under(site, {**assumed, test: holds}) for holds in (True, False)]
+            if stable(test, site.function):
+                cases = [self.file.under(site, {**assumed, test: holds}) for holds in (True, False)]
+            else:
+                cases = [site.where({**given, test: holds}) for holds in (True, False)]
+                if None in cases:
+                    raise
             yes, no = (None if case is None else self.variants(case, node, tuned) for case in cases)
             if yes is None and no is None:
                 raise
@@ -361,8 +365,8 @@ class _Translation:
             needed |= more
         called = {
             item.id
-            for name in gone
-            for item in ast.walk(self.file.jitted[name])
+            for part in (*map(self.file.jitted.get, gone), *(s.call for s in self.file.launches if s.kernel in gone))
+            for item in ast.walk(part or ast.Pass())
             if isinstance(item, ast.Name) and item.id in left
         }
         found: list[Splice] = []

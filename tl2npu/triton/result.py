@@ -34,7 +34,7 @@ def check(file: TritonFile, name: str, options: Options) -> Iterator[Diagnostic]
     yield from launches.check(file, name, options)
 
 
-_BY_SIZE = frozenset({"TL700", "TL801"})
+_BY_SIZE = frozenset({"TL164", "TL700", "TL801", "TL890"})
 """Why a kernel may be refused with one configuration of ``autotune`` and not with another."""
 _MOST = 8
 """Configurations of ``autotune`` that are tried for one kernel."""

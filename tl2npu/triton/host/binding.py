@@ -21,7 +21,7 @@ from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Meta, Tensor
 from tl2npu.triton.host.variants import LIMIT, conditions, normal, stable, strings
 from tl2npu.triton.read import spec as specs
 from tl2npu.triton.read.ranges import cdiv
-from tl2npu.triton.read.values import DType, Pointer, Tile, Value
+from tl2npu.triton.read.values import DType, Function, Pointer, Tile, Value
 from tl2npu.triton.refused import Refused, Undecided
 
 _SIZE = re.compile(r"\.(shape\[|size\(|stride\(|numel\(|nelement\()|\b(len|next_power_of_2)\(")
@@ -109,10 +109,7 @@ class _Binder:
 
     def bound(self) -> Binding:
         nodes = self.nodes()
-        host = self.site.scope
-        kept = host.env
-        host.env = dict(self.site.env)
-        try:
+        with self.site.there() as host:
             found = {name: self.string(name, host.eval(node), node) for name, node in nodes.items()}
             self.choose_names(found, nodes)
             values: dict[str, Value] = {}
@@ -127,8 +124,7 @@ class _Binder:
                 else:
                     values[name] = self.value(name, found[name], nodes[name], tensors, assumed, doubtful)
             grid = tuple(self.by_block(extent, values) for extent in self.grid(found, values))
-        finally:
-            host.env = kept
+            texts = {name: host.spelled(node) for name, node in nodes.items()}
         sizes = {self.rename.get(name, name) for name in host.texts} | {
             name for name, value in values.items() if isinstance(value, Tile) and isinstance(value.expr, Index)
         }
@@ -137,7 +133,6 @@ class _Binder:
         spec.alike = [(self.here(one), self.here(other)) for one, other in host.alike]
         spec.calls = tuple(self.calls())
         spec.sure = frozenset(self.rename.get(name, name) for name, text in host.texts.items() if _SIZE.search(text))
-        texts = {name: host.spelled(node) for name, node in nodes.items()}
         texts |= {name: v.of for name, v in found.items() if isinstance(v, Tensor) and v.described == "sometimes"}
         passed = {name: value for name, value in found.items() if isinstance(value, Tensor)}
         absent = {
@@ -232,12 +227,12 @@ class _Binder:
             if not isinstance(arg, ast.Starred):
                 args.append(arg)
                 continue
-            host = self.site.scope
-            kept, host.env = host.env, dict(self.site.env)
-            decided = isinstance(arg.value, ast.IfExp) and host.decided(arg.value.test) is None
-            arms = [arg.value.body, arg.value.orelse] if isinstance(arg.value, ast.IfExp) and decided else [arg.value]
-            counts = {len(value) if isinstance(value := host.eval(arm), tuple) else None for arm in arms}
-            host.env = kept
+            with self.site.there() as host:
+                decided = isinstance(arg.value, ast.IfExp) and host.decided(arg.value.test) is None
+                arms = (
+                    [arg.value.body, arg.value.orelse] if isinstance(arg.value, ast.IfExp) and decided else [arg.value]
+                )
+                counts = {len(value) if isinstance(value := host.eval(arm), tuple) else None for arm in arms}
             count = counts.pop()
             if count is None or counts:
                 raise self.refuse("TL511", f"it is not known how many arguments `{ast.unparse(arg)}` is")
@@ -250,10 +245,8 @@ class _Binder:
             if word.arg is not None:
                 words.append(word)
                 continue
-            host = self.site.scope
-            kept, host.env = host.env, dict(self.site.env)
-            given = host.eval(word.value)
-            host.env = kept
+            with self.site.there() as host:
+                given = host.eval(word.value)
             if not isinstance(given, Dict) and may_only_have_options(word.value, self.site.function, self.params):
                 continue
             if not isinstance(given, Dict):
@@ -323,6 +316,9 @@ class _Binder:
         strided = any(f"{ast.unparse(node)}.stride(" in ast.unparse(arg) for arg in self.site.call.args)
         if isinstance(node, ast.Name) and node.id in self.site.parts and not strided:
             raise self.refuse("TL521", f"`{node.id}` is a part of another tensor and need not be contiguous")
+        if isinstance(value, Tensor) and value.shape is None and _is_element(node, value.text):
+            text = f"`{value.text}` is where a part of another tensor begins, and nothing shows where it ends"
+            raise self.refuse("TL521", text)
         match value:
             case Tensor(turned=True):
                 raise self.refuse("TL521", f"the axes of `{ast.unparse(node)}` are not in the order of its memory")
@@ -350,9 +346,14 @@ class _Binder:
                     return DType(dtype)
                 if value.number:
                     return Tile((), Text(name, "float32", self.is_constant(name)))
+                if self.is_constant(name) and value.text in self.source.functions:
+                    return Function(self.source.functions[value.text])
                 if not value.test:
                     doubtful.add(name)
                 return Tile((), Index(self.here(self.site.scope.name(value.text))))
+            case tuple() if all(isinstance(item, Int) for item in value):
+                symbols = (self.here(item.value) for item in value if isinstance(item, Int))
+                return tuple(Tile((), Index(s)) if s.constant is None else s.constant for s in symbols)
         raise self.refuse("TL511", f"what is passed for `{name}`, `{ast.unparse(node)}`, is not understood")
 
     def is_constant(self, name: str) -> bool:
@@ -395,7 +396,8 @@ class _Binder:
             assumed.append(name)
         shape = None if value.shape is None else tuple(self.here(extent) for extent in value.shape)
         if name in self.flat:
-            count = self.site.scope.name(f"{ast.unparse(node)}.numel()") if shape is None else product(shape)
+            every = ast.unparse(ast.Call(ast.Attribute(node, "numel"), [], []))
+            count = self.site.scope.name(every) if shape is None else product(shape)
             shape = (self.here(count),)
         tensors[name] = specs.Tensor(shape, value.dtype or "float32")
         return Pointer(name, const(0), ())
@@ -484,3 +486,9 @@ def _divided(atom: Atom) -> tuple[Sym | None, int | None]:
     if isinstance(atom, Opaque) and atom.head == "cdiv":
         return atom.args[0], atom.args[1].constant
     return (atom.num, atom.den.constant) if isinstance(atom, Div) else (None, None)
+
+
+def _is_element(node: ast.expr, text: str) -> bool:
+    """True for ``x[i]`` that is known by no other name."""
+    index = node.slice if isinstance(node, ast.Subscript) and ast.unparse(node) == text else None
+    return index is not None and not any(isinstance(part, ast.Slice) for part in ast.walk(index))

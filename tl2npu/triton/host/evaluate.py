@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from tl2npu.triton.host.asserted import alike
 from tl2npu.triton.host.decorators import one_expression
-from tl2npu.triton.host.expressions import HostExpressions, optional
+from tl2npu.triton.host.expressions import HostExpressions
 from tl2npu.triton.host.methods import applied
 from tl2npu.triton.host.torch_names import DTYPES, annotated, assigned, dtype_of, is_float, is_part
-from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Tensor, Unknown
+from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Tensor, Unknown, optional
 from tl2npu.triton.host.variants import normal
 
 
@@ -134,6 +134,15 @@ class Host(HostExpressions):
                 case ast.For() | ast.While():
                     self.forget(assigned(stmt))
                     self.run(stmt.body)
+                    self.forget(assigned(stmt))
+                case ast.Match():
+                    self.eval(stmt.subject)
+                    before = dict(self.env)
+                    for way in stmt.cases:
+                        self.env = dict(before)
+                        self.forget(assigned(way.pattern))
+                        self.run(way.body)
+                    self.env = before
                     self.forget(assigned(stmt))
                 case ast.With():
                     self.run(stmt.body)

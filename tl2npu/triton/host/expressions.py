@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
-from tl2npu.kernel.symbolic import Sym, const, var
+from tl2npu.kernel.symbolic import Sym, const
 from tl2npu.triton.host.evidence import Call, Evidence
 from tl2npu.triton.host.methods import applied, bound
 from tl2npu.triton.host.tensors import HostTensors
@@ -21,7 +22,7 @@ from tl2npu.triton.host.torch_names import (
     dtype_word,
     is_float,
 )
-from tl2npu.triton.host.values import Dict, HostValue, Instance, Int, Lambda, Meta, Tensor, Unknown
+from tl2npu.triton.host.values import Dict, HostValue, Instance, Int, Lambda, Meta, Tensor, Unknown, one_of, optional
 from tl2npu.triton.host.variants import normal
 from tl2npu.triton.read.ranges import cdiv, largest, smallest
 
@@ -37,7 +38,7 @@ _TURNS = 16
 class LaunchSite:
     """``kernel[grid](...)``: the call, its statement, the names and values there, and the grid as host code has it.
 
-    ``parts``: names of parts of tensors, which are not contiguous.
+    ``parts``: parts of tensors, not contiguous; ``versions``: how often names were set; ``given``: which are None.
     """
 
     kernel: str
@@ -47,6 +48,33 @@ class LaunchSite:
     function: ast.FunctionDef | None
     scope: HostExpressions
     parts: frozenset[str] = frozenset()
+    versions: Mapping[str, int] = field(default_factory=dict)
+    given: Mapping[str, bool] = field(default_factory=dict)
+
+    @contextmanager
+    def there(self) -> Iterator[HostExpressions]:
+        """What evaluates host code as it is at the launch, not behind it."""
+        host = self.scope
+        kept = host.env, host.versions, host.assumed
+        host.env, host.versions, host.assumed = dict(self.env), dict(self.versions), {**host.assumed, **self.given}
+        try:
+            yield host
+        finally:
+            host.env, host.versions, host.assumed = kept
+
+    def where(self, given: Mapping[str, bool]) -> LaunchSite | None:
+        """The launch where names are None, or are not, as ``given`` says of ``x is None``; None where it cannot say."""
+        env = dict(self.env)
+        for test, holds in given.items():
+            name, _, rest = test.partition(" is ")
+            value = env.get(name)
+            if value is None and name in self.scope.absent:
+                value = Tensor(name, None, None, test=test)
+            unclear = (isinstance(value, Tensor) and value.test) or (isinstance(value, Unknown) and value.text == name)
+            if rest != "None" or not unclear:
+                return None
+            env[name] = None if holds else replace(value, test="")  # type: ignore[type-var]
+        return replace(self, env=env, given=given)
 
     @property
     def place(self) -> tuple[int, int, str]:
@@ -62,28 +90,6 @@ class LaunchSite:
             read = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
             return len(names) == len(stmt.targets) and not names & read
         return isinstance(stmt, ast.Expr) and stmt.value is self.call
-
-
-def optional(one: HostValue, other: HostValue, text: str, test: str) -> Tensor | None:
-    """A value that is a tensor or None, as a condition decides; None for other values."""
-    tensors = [value for value in (one, other) if isinstance(value, Tensor)]
-    if len(tensors) != 1 or (one is not None and other is not None):
-        return None
-    return Tensor(text, tensors[0].shape, tensors[0].dtype, tensors[0].fresh, test=test)
-
-
-def one_of(values: Sequence[HostValue]) -> HostValue:
-    """What is known of a value that is one of several, as a function returns one or another."""
-    first = values[0]
-    if all(value == first for value in values):
-        return first
-    if all(isinstance(value, Int) for value in values):
-        return Int(var("?"))
-    tensors = [value for value in values if isinstance(value, Tensor)]
-    types = {value.dtype for value in tensors}
-    if len(tensors) < len(values) or any(value.test for value in tensors):
-        return Unknown("")
-    return Tensor("", None, types.pop() if len(types) == 1 else None)
 
 
 class HostExpressions(HostTensors):
@@ -323,9 +329,8 @@ class HostExpressions(HostTensors):
         func = node.func
         if isinstance(func, ast.Subscript) and isinstance(func.value, ast.Name) and func.value.id in self.kernels:
             assert self.stmt is not None
-            self.found(
-                LaunchSite(func.value.id, node, self.stmt, dict(self.env), self.function, self, frozenset(self.parts))
-            )
+            there = dict(self.env), self.function, self, frozenset(self.parts), dict(self.versions)
+            self.found(LaunchSite(func.value.id, node, self.stmt, *there))
             return Unknown(ast.unparse(node))
         args = self.arguments(node)
         words: Words = {word.arg: self.eval(word.value) for word in node.keywords if word.arg is not None}

@@ -43,19 +43,24 @@ def launches_by_name(tree: ast.Module, kernels: Iterable[str]) -> list[ast.If]:
             bodies = (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
             for body in (body for body in bodies if isinstance(body, list)):
                 for place, stmt in enumerate(body):
-                    if isinstance(stmt, ast.Expr) and (chosen := _chosen(scope, stmt.value, known)) is not None:
+                    before = body[:place]
+                    if isinstance(stmt, ast.Expr) and (chosen := _chosen(scope, stmt.value, known, before)) is not None:
                         body[place] = _branches(stmt, chosen)
                         found.append(body[place])
     return found
 
 
-def _chosen(scope: _Function, launch: ast.expr, kernels: frozenset[str]) -> ast.IfExp | None:
-    """``one if test else other``, where a launch is of a variable that holds this kernel or that."""
+def _chosen(
+    scope: _Function, launch: ast.expr, kernels: frozenset[str], before: Sequence[ast.stmt]
+) -> ast.IfExp | None:
+    """``one if test else other``, where a launch is of a variable that holds this kernel or that: by the only statement
+    that sets it, or the last one of those ``before`` the launch."""
     func = launch.func if isinstance(launch, ast.Call) else None
     if not isinstance(func, ast.Subscript) or not isinstance(func.value, ast.Name) or isinstance(scope, ast.Module):
         return None
     name = func.value.id
-    values = list(_assigned(scope, name))
+    last = next((part for stmt in reversed(before) if (part := list(_assigned(ast.Module([stmt], []), name)))), None)
+    values = last or list(_assigned(scope, name))
     value = values[0][0] if len(values) == 1 and values[0][1] is None and not _parameter(scope, name) else None
     if not isinstance(value, ast.IfExp) or not stable(ast.unparse(value.test), scope):
         return None

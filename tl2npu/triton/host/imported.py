@@ -17,7 +17,8 @@ from tl2npu.across.modules import display
 from tl2npu.across.symbols import Function, Symbols
 from tl2npu.across.users import Users
 from tl2npu.source.triton_imports import may_launch
-from tl2npu.triton.host.source import TritonFile, parse
+from tl2npu.triton.host.source import TritonFile, aliases_of, parse
+from tl2npu.triton.host.wrapped import without_wrappers
 
 _Import = ast.Import | ast.ImportFrom
 
@@ -84,6 +85,7 @@ class _Placing:
     def __init__(self, text: str, path: Path, symbols: Symbols) -> None:
         self.text, self.path, self.symbols = text, path, symbols
         self.tree = ast.parse(text)
+        without_wrappers(self.tree, dict(aliases_of(self.tree)))
         self.files: dict[Path, TritonFile | None] = {}
         self.bound: dict[str, list[ast.AST]] = {}
         for node in ast.walk(self.tree):

@@ -44,13 +44,9 @@ class Spelling:
                 return key
         text = host.texts.get(old)
         if text is not None:
-            kept, host.env = host.env, dict(binding.site.env)
-            try:
+            with binding.site.there():
                 again = host.eval(ast.parse(text, mode="eval").body)
-            finally:
-                host.env = kept
-            if isinstance(again, Unknown):
-                again = Int(host.name(again.text))
+                again = Int(host.name(again.text)) if isinstance(again, Unknown) else again
             if isinstance(again, Int) and str(again.value) == old:
                 return text
         raise Refused("TL511", binding.site.call.lineno, f"the launch does not know `{old}` any more")

@@ -149,7 +149,7 @@ class TritonFile:
     @cached_property
     def rebound(self) -> frozenset[str]:
         """Names that the file gives a function, a class or a value of its own, or imports from several modules."""
-        found: Counter[str] = Counter(name for name, _ in set(_aliases(self.tree)))
+        found: Counter[str] = Counter(name for name, _ in set(aliases_of(self.tree)))
         own = {name for name, count in found.items() if count > 1}
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -174,7 +174,8 @@ class TritonFile:
         assert site.function is not None
         host = _host(site.function, scope.kernels, scope.functions, deepcopy(scope.evidence), found, assumed)
         host.run(site.function.body)
-        return next((item for item in found if item.place == site.place), None)
+        made = next((item for item in found if item.place == site.place), None)
+        return made.where(site.given) if made is not None and site.given else made
 
 
 def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -> TritonFile:
@@ -183,7 +184,7 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     ``symbols`` looks up what it imports from other modules of the repository, if it is known where the file stands.
     """
     tree = ast.parse(text)
-    aliases = dict(_aliases(tree))
+    aliases = dict(aliases_of(tree))
     values = dict(_set_once(tree))
     aliases = {**dict(own_names(values, aliases)), **dict(names_by_version(tree, aliases)), **aliases}
     without_wrappers(tree, aliases)
@@ -204,7 +205,11 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name)
     }
-    kernels = {name: node for name, node in jitted.items() if name in launched or _reads_program(node)}
+    calls = (n.func for function in jitted.values() for n in ast.walk(function) if isinstance(n, ast.Call))
+    called = {func.id for func in calls if isinstance(func, ast.Name)}
+    kernels = {
+        name: node for name, node in jitted.items() if name in launched or (name not in called and _reads_program(node))
+    }
     counted = Counter(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in jitted)
     twice = frozenset(name for name, count in counted.items() if count > 1)
     known = {name: node for name, node in jitted.items() if name not in twice}
@@ -305,7 +310,8 @@ def _set_once(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield target.id, value
 
 
-def _aliases(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def aliases_of(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """What names mean by the imports of a file, as far as Triton's kernels ask."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

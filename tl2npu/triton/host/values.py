@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tl2npu.kernel.symbolic import Sym, product
+from tl2npu.kernel.symbolic import Sym, product, var
 
 Shape = tuple[Sym, ...]
 
@@ -83,3 +84,25 @@ class Dict:
 HostValue = (
     Tensor | Int | Unknown | Instance | Meta | Lambda | Dict | float | bool | str | None | tuple["HostValue", ...]
 )
+
+
+def optional(one: HostValue, other: HostValue, text: str, test: str) -> Tensor | None:
+    """A value that is a tensor or None, as a condition decides; None for other values."""
+    tensors = [value for value in (one, other) if isinstance(value, Tensor)]
+    if len(tensors) != 1 or (one is not None and other is not None):
+        return None
+    return Tensor(text, tensors[0].shape, tensors[0].dtype, tensors[0].fresh, test=test)
+
+
+def one_of(values: Sequence[HostValue]) -> HostValue:
+    """What is known of a value that is one of several, as a function returns one or another."""
+    first = values[0]
+    if all(value == first for value in values):
+        return first
+    if all(isinstance(value, Int) for value in values):
+        return Int(var("?"))
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    types = {value.dtype for value in tensors}
+    if len(tensors) < len(values) or any(value.test for value in tensors):
+        return Unknown("")
+    return Tensor("", None, types.pop() if len(types) == 1 else None)

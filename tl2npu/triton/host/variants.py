@@ -96,24 +96,6 @@ def _kept(stmt: ast.AST, test: str) -> list[ast.expr]:
     return [stmt.targets[0]] if known else []
 
 
-def asked_behind(test: str, function: ast.FunctionDef | None) -> bool:
-    """True if ``x is None`` means the same wherever a function asks: it asks behind the last statement that sets ``x``,
-    a name of its own, and no loop goes back to that."""
-    name, _, rest = test.partition(" is ")
-    if function is None or rest != "None" or not name.isidentifier():
-        return False
-    args = function.args
-    params = {arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg) if arg}
-    stores = [node for node in ast.walk(function) if isinstance(node, ast.Name) and _is_store(node) and node.id == name]
-    loops = (loop for loop in ast.walk(function) if isinstance(loop, (ast.For, ast.While, ast.Try)))
-    looped = any(node in stores for loop in loops for node in ast.walk(loop))
-    if name in params or looped or not stores:
-        return False
-    last = max(node.lineno for node in stores)
-    asked = (node for node in ast.walk(function) if isinstance(node, ast.Compare) and normal(node)[0] == test)
-    return all(node.lineno > last for node in asked)
-
-
 def _is_store(node: ast.AST) -> bool:
     return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, (ast.Store, ast.Del))
 
