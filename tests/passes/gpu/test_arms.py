@@ -1,4 +1,4 @@
-"""TL622: tiles for masks are made under the condition of Python that asks for the mask."""
+"""TL622: tiles for masks are made under the condition of Python that asks for the mask; those of both arms are one."""
 
 from __future__ import annotations
 
@@ -27,14 +27,23 @@ def new_text(body: str, args: tuple[object, ...], threads: str = "auto") -> str:
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("threads", ["auto", "1"])
-def test_each_arm_has_its_own_tile(causal: bool, threads: str) -> None:
+def test_each_arm_makes_the_tile(causal: bool, threads: str) -> None:
     lines = new_text(f"if causal:\n    {BELOW}\nelse:\n    {TAIL}", (causal, 40), threads).splitlines()
     start = next(number for number, line in enumerate(lines) if line.strip() == "if causal:")
     end = next(number for number, line in enumerate(lines) if "T.copy(X, x)" in line)
     made = lines[start:end]
     assert [line.strip() for line in made if line.strip() in ("if causal:", "else:")] == ["if causal:", "else:"]
-    assert any("T.tile.sub(column_minus_row" in line for line in made)
-    assert any("column_indices[i, j] = " in line for line in made)
+    assert any("T.tile.sub(column[i, :]" in line for line in made)
+    assert any("column[i, j] = index[j]" in line for line in made)
+    assert sum("(64, 64)" in line and "T.alloc_" in line for line in lines) == 2  # `x`, and this one
+
+
+@pytest.mark.parametrize("test", ["n > 3", "not causal and n > 3"])
+def test_arms_that_may_both_be_taken_have_tiles_of_their_own(test: str) -> None:
+    """For all that the texts of the conditions say: only the two arms of one are known to be contrary."""
+    new = new_text(f"if causal:\n    {BELOW}\nif {test}:\n    {TAIL}", (True, 40))
+    assert "column_minus_row = " in new
+    assert "column_indices = " in new
 
 
 @pytest.mark.parametrize("causal", [True, False])

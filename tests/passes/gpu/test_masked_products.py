@@ -55,12 +55,22 @@ def _inputs(size: int = 64) -> dict[str, np.ndarray]:
 CAUSAL = "T.if_then_else(bx * 32 + i >= n * 32 + j, 0, -T.infinity(s.dtype))"
 AHEAD = "T.if_then_else(n * 32 + j > bx * 32 + i, -T.infinity('float32'), 0.0)"
 PLAIN = "0 if bx * 32 + i >= n * 32 + j else -T.infinity('float32')"
+BRANCH = """\
+        for i, j in T.Parallel(32, 32):
+            if bx * 32 + i >= n * 32 + j:
+                s[i, j] = 0
+            else:
+                s[i, j] = -T.infinity('float32')"""
 BAND = "T.if_then_else(bx * 32 + i >= n * 32 + j and bx * 32 + i < n * 32 + j + 40, 0, -T.infinity('float32'))"
 
 
-@pytest.mark.parametrize("value", [CAUSAL, AHEAD, PLAIN, BAND], ids=["causal", "ahead", "plain", "band"])
-def test_the_mask_is_applied_to_the_product(value: str) -> None:
-    new = agree(_text(_mask(value)), _inputs(), args=(64, True), rtol=2e-2, atol=2e-2)
+@pytest.mark.parametrize(
+    "mask",
+    [_mask(CAUSAL), _mask(AHEAD), _mask(PLAIN), _mask(BAND), BRANCH],
+    ids=["causal", "ahead", "plain", "band", "branch"],
+)
+def test_the_mask_is_applied_to_the_product(mask: str) -> None:
+    new = agree(_text(mask), _inputs(), args=(64, True), rtol=2e-2, atol=2e-2)
     assert "T.copy(s_l0c, s)" in new
     assert "s_part" not in new
     lines = [line.strip() for line in new.splitlines()]
@@ -77,6 +87,14 @@ def test_the_factory_chooses_the_mask(causal: bool, other: str) -> None:
     new = agree(text, _inputs(), args=(64, causal), rtol=2e-2, atol=2e-2)
     assert "T.copy(s_l0c, s)" in new
     assert ("else:" in new) == (other == "mask")
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_names_of_an_arm_go_with_the_mask(causal: bool) -> None:
+    inner = _mask(CAUSAL.replace("n * 32 + j", "first + j"), " " * 12)
+    mask = f"        if causal:\n            first = n * 32\n{inner}\n        else:\n            T.clear(s)"
+    new = agree(_text(mask), _inputs(), args=(64, causal), rtol=2e-2, atol=2e-2)
+    assert "T.copy(s_l0c, s)" in new
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -101,8 +119,9 @@ def test_a_choice_and_names_inside_of_the_loop(causal: bool) -> None:
         _mask(CAUSAL.replace("-T.infinity(s.dtype)", "-1e9")),
         _mask(CAUSAL.replace("0,", "0.5,")),
         f"        if n >= bx:\n{_mask(CAUSAL, ' ' * 12)}\n        else:\n            T.clear(s)",
+        f"        T.clear(s)\n{BRANCH.partition('            else:')[0].replace('= 0', '= -1e9')}",
     ],
-    ids=["finite", "offset", "at run time"],
+    ids=["finite", "offset", "at run time", "one arm"],
 )
 def test_other_masks_are_added_to(mask: str) -> None:
     new = agree(_text(mask), _inputs(), args=(64, True), rtol=2e-2, atol=2e-2)

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from tl2npu.passes.gpu.elementwise.work import Work
 
 
-def vector(temporaries: Temporaries, extent: str, dtype: str, wish: str = "index") -> str:
-    """The name of a tile ``0, 1, 2, ...`` of an element type.
+def vector(temporaries: Temporaries, extents: tuple[str, ...], dtype: str, wish: str = "index") -> str:
+    """The name of a tile ``0, 1, 2, ...`` of an element type: a vector, or the only row of a tile.
 
     ``createvecindex`` is tested upstream on NPUs for int32 and float (``ascendc``); on ``pto`` it is ``TCI``, which
     takes every type of four bytes on A2 and A3, and only integers on A5 (docs/isa/TCI.md of PTO-ISA).
     """
-    key = ("index", extent, dtype)
+    key = ("index", *extents, dtype)
     if key in temporaries.shared:
         return temporaries.shared[key]
     if dtype == "int32" or (dtype == "float32" and not temporaries.only_integer_indices):
-        name = temporaries.tile((extent,), dtype, f"{wish}_int" if dtype == "int32" else wish, keep=True)
+        name = temporaries.tile(extents, dtype, f"{wish}_int" if dtype == "int32" else wish, keep=True)
         temporaries.prelude.append(f"T.tile.createvecindex({name}, 0)")
     else:
         path = element_types.conversions("int32", dtype) or [element_types.Step(dtype)]
-        before = vector(temporaries, extent, "int32" if len(path) < 2 else path[-2].dtype, wish)
-        name = temporaries.tile((extent,), dtype, wish, keep=True)
-        temporaries.prelude.append(path[-1].text.format(dst=name, src=before, n=extent))
+        before = vector(temporaries, extents, "int32" if len(path) < 2 else path[-2].dtype, wish)
+        name = temporaries.tile(extents, dtype, wish, keep=True)
+        temporaries.prelude.append(path[-1].text.format(dst=name, src=before, n=extents[-1]))
     temporaries.shared[key] = name
     return name
 
@@ -40,7 +40,7 @@ def index_vector(lowering: Work, value: Expr, dtype: str) -> Expr:
     axis = nest.columns if "c" in value.axes or nest.rows is None else nest.rows
     lowering.note("TL147")
     wish = "index" if len({*nest.extents}) == 1 else "column_index" if axis is nest.columns else "row_index"
-    name = vector(lowering.temporaries, axis.text, dtype, wish)
+    name = vector(lowering.temporaries, (axis.text,), dtype, wish)
     span = Span.TILE if nest.rows is None else Span.COLUMN if axis is nest.columns else Span.ROW
     return Expr("load", name, (), dtype, text=f"{name}[{axis.name}]", span=span, axes=value.axes)
 
@@ -52,8 +52,10 @@ def tile(temporaries: Temporaries, extents: tuple[str, str], sign: str) -> str:
     if key in temporaries.shared:
         return temporaries.shared[key]
     row_wish, column_wish = ("index", "index") if rows == columns else ("row_index", "column_index")
-    axis = (rows, row_wish) if sign == "r" else (columns, column_wish)
-    index = vector(temporaries, axis[0], "float32", axis[1])
+    if rows == "1" and sign != "r":  # the number of its row is 0
+        return vector(temporaries, extents, "float32", column_wish)
+    axis, index_wish = (rows, row_wish) if sign == "r" else (columns, column_wish)
+    index = vector(temporaries, (axis,), "float32", index_wish)
     wish = {"-": "column_minus_row", "+": "column_plus_row", "c": "column_indices", "r": "row_indices"}[sign]
     name = temporaries.tile(extents, "float32", wish, keep=True)
     row, column = temporaries.variables()

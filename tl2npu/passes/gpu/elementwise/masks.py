@@ -388,7 +388,7 @@ class _Select:
             return self.of_rows(sign, columns, rows, fixed)
         extents = nest.extents
         if nest.rows is None:
-            made = indices.vector(temporaries, extents[0], "float32")
+            made = indices.vector(temporaries, (extents[0],), "float32")
         else:
             kind = "r" if not columns else "c" if not rows else "+" if rows[0][0] > 0 else "-"
             made = indices.tile(temporaries, (extents[0], extents[1]), kind)

@@ -1,7 +1,7 @@
 """TL622: a tile that only one arm of a condition of Python reads is made under that condition.
 
 Masks are the usual case: ``if is_causal`` decides which of them there is. The compiler has no memory for a tile that
-nothing touches, so that a kernel without a mask does not pay for it.
+nothing touches, so that a kernel without a mask does not pay for it. Tiles of contrary arms are one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Branch, Buffer, Kernel, Loop, Memory, Op, Stmt, Store, walk, walk_with_parents
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import Names
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in
 
@@ -30,8 +31,50 @@ def make_where_read(job: Job, authors: frozenset[str]) -> None:
     for outermost, run in groupby(job.kernel.body, key=lambda stmt: made[id(stmt)][0][0] if id(stmt) in made else None):
         if outermost is not None:
             _put_under(job, edits, list(run), made)
-    if edits:
-        job.apply(edits)
+    job.apply(edits)
+    _share(job, authors)
+
+
+def _share(job: Job, authors: frozenset[str]) -> None:
+    """One tile for those of one shape and type of which Python takes one; what the cores exchange stays apart."""
+    arms, users = _arms(job), dict[Buffer, list[Arms]]()
+    exchanged: set[Buffer] = set()
+    for stmt in job.kernel.walk():
+        touched = {access.operand.buffer for access in accesses(stmt)}
+        if not {buffer.memory for buffer in touched} <= {Memory.UB, Memory.GM}:
+            exchanged |= touched
+        for buffer in touched:
+            users.setdefault(buffer, []).append(arms.get(id(stmt), ()))
+    kept: dict[Buffer, list[tuple[Buffer, Arms]]] = {}
+    for buffer in (item.buffer for item in job.kernel.walk() if isinstance(item, Alloc)):
+        if buffer.name not in authors and buffer in users.keys() - exchanged and buffer.statement is not None:
+            mine = _common(users[buffer])
+            other = next((one for one in kept if _is_like(one, buffer) and _are_contrary(kept[one], mine)), buffer)
+            kept.setdefault(other, []).append((buffer, mine))
+    edits, names, new, gone = Edits(job.file.index), Names(job), dict[str, str](), set[int]()
+    for group in (group for group in kept.values() if len(group) > 1):
+        words = zip(*(buffer.name.split("_") for buffer, _ in group), strict=False)
+        stem = "_".join(word[0] for word in takewhile(lambda word: len(set(word)) == 1, words))
+        name = names.fresh(stem, f"{stem}_tile") if stem else group[0][0].name
+        new |= {buffer.name: name for buffer, _ in group}
+        for buffer, _ in group[1:]:
+            assert buffer.statement is not None
+            edits.remove(buffer.statement)
+            gone |= {id(node) for node in names_in(buffer.statement)}
+            job.change("TL622", buffer.statement, f"`{name}` serves in both arms")
+    for node in names_in(job.located.node):
+        if node.value in new and id(node) not in gone:
+            edits.replace(node, node.with_changes(value=new[node.value]))
+    job.apply(edits)
+
+
+def _is_like(one: Buffer, other: Buffer) -> bool:
+    return (one.shape, one.dtype, one.outside, one.memory) == (other.shape, other.dtype, other.outside, other.memory)
+
+
+def _are_contrary(others: Sequence[tuple[Buffer, Arms]], mine: Arms) -> bool:
+    """Whether Python leaves all of the others out where it takes these arms."""
+    return all(any(test in dict(mine) and dict(mine)[test] is not arm for test, arm in arms) for _, arms in others)
 
 
 def _made(job: Job, authors: frozenset[str]) -> dict[int, Arms]:

@@ -133,12 +133,23 @@ def _is_mask(job: Job, stmt: Stmt, buffer: Buffer) -> bool:
         return bool(selects) and all(is_zero(item.other) for item in selects)
     if not stmt.orelse or not late.python_decides(stmt):
         return False
-    if isinstance(stmt.orelse[0], Branch):
-        return False
     arms = (stmt.then, stmt.orelse)
-    return all(len(arm) == 1 and (is_zero_fill(arm[0]) or _is_mask(job, arm[0], buffer)) for arm in arms) and any(
-        not is_zero_fill(arm[0]) for arm in arms
+    if isinstance(arms[1][-1], Branch) or not all(isinstance(one, Let) for arm in arms for one in arm[:-1]):
+        return False  # masks of several arms take longer than the product, and are made while it is waited for
+    return all(is_zero_fill(arm[-1]) or _is_mask(job, arm[-1], buffer) for arm in arms) and any(
+        not is_zero_fill(arm[-1]) for arm in arms
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """What an element becomes: ``yes`` or ``no``, of which ``store``, the first, is written to the same place."""
+
+    store: Store
+    condition: cst.BaseExpression
+    yes: cst.BaseExpression
+    no: cst.BaseExpression
+    loads: Sequence[Operand]
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,41 +174,44 @@ def masks_of(late: Late, stmt: Stmt, buffer: Buffer) -> list[Mask]:
     if [item.extent for item in stmt.ranges] != list(buffer.shape) or not all(r.start.is_zero for r in stmt.ranges):
         return []
     names = {let.name: let.value.node for let in stmt.body if isinstance(let, Let)}
-    stores = _stores(late, [inner for inner in stmt.body if not isinstance(inner, Let)])
+    choices = _choices(late, [inner for inner in stmt.body if not isinstance(inner, Let)])
     if len(names) != sum(isinstance(inner, Let) for inner in stmt.body):
         return []
-    found = [_select(store, stmt, buffer, names) for store in stores]
+    found = [_select(choice, stmt, buffer, names) for choice in choices]
     return [item for item in found if item is not None] if all(found) else []
 
 
-def _stores(late: Late, body: list[Stmt]) -> list[Store | None]:
-    """The one store of each path; None for a path that has none, or several."""
-    if len(body) != 1:
-        return [None]
-    (stmt,) = body
-    if isinstance(stmt, Store):
-        return [stmt]
+def _choices(late: Late, body: list[Stmt]) -> list[_Choice | None]:
+    """The one store of each path that Python takes; None for a path that has none, or several."""
+    stmt = body[0] if len(body) == 1 else None
     if isinstance(stmt, Branch) and late.python_decides(stmt):
-        return [*_stores(late, stmt.then), *_stores(late, stmt.orelse)]
-    return [None]
+        return [*_choices(late, stmt.then), *_choices(late, stmt.orelse)]
+    if isinstance(stmt, Store):
+        arms = None if stmt.augmented else _arms(stmt.value.node)
+        return [None if arms is None else _Choice(stmt, *arms, stmt.value.loads)]
+    if not isinstance(stmt, Branch) or len(stmt.then) != 1 or len(stmt.orelse) != 1:
+        return [None]
+    yes, no = stmt.then[0], stmt.orelse[0]
+    if not isinstance(yes, Store) or not isinstance(no, Store) or yes.augmented or no.augmented:
+        return [None]
+    loads = (*stmt.cond.loads, *yes.value.loads, *no.value.loads)
+    same = code(yes.target.node) == code(no.target.node)
+    return [_Choice(yes, stmt.cond.node, yes.value.node, no.value.node, loads) if same else None]
 
 
-def _select(store: Store | None, loop: Loop, buffer: Buffer, names: Mapping[str, cst.BaseExpression]) -> Mask | None:
-    if store is None or store.augmented or store.target.buffer is not buffer:
+def _select(choice: _Choice | None, loop: Loop, buffer: Buffer, names: Mapping[str, cst.BaseExpression]) -> Mask | None:
+    if choice is None or choice.store.target.buffer is not buffer:
         return None
-    dims = store.target.dims
+    dims, variables = choice.store.target.dims, {item.name for item in loop.ranges}
     if dims is None or [dim.lo for dim in dims] != [item.var for item in loop.ranges]:
         return None
-    arms = _arms(store.value.node)
-    if arms is None or any(load.buffer is not buffer and not _runs_along(load, loop) for load in store.value.loads):
+    if any(load.buffer is not buffer and not _runs_along(load, loop) for load in choice.loads):
         return None
-    condition, yes, no = arms
-    variables = {item.name for item in loop.ranges}
-    if not _is_compared(condition, variables, names):
+    if not _is_compared(choice.condition, variables, names):
         return None
-    if _is_minus_infinity(no):
-        return Mask(store, yes, condition, True)
-    return Mask(store, no, condition, False) if _is_minus_infinity(yes) else None
+    if _is_minus_infinity(choice.no):
+        return Mask(choice.store, choice.yes, choice.condition, True)
+    return Mask(choice.store, choice.no, choice.condition, False) if _is_minus_infinity(choice.yes) else None
 
 
 def _runs_along(load: Operand, loop: Loop) -> bool:
@@ -264,20 +278,13 @@ def _on_product(late: Late, stmt: Stmt, buffer: Buffer) -> cst.CSTNode | None:
         products = {id(item.other): item.store.target.node.deep_clone() for item in masks_of(late, stmt, buffer)}
         return replaced(stmt.node, products)
     assert isinstance(stmt, Branch)
-    assert isinstance(stmt.node, cst.If)
-    choice = stmt.node
-    if is_zero_fill(stmt.then[0]):
+    choice = cst.ensure_type(stmt.node, cst.If)
+    if is_zero_fill(stmt.then[-1]):
         return None
-    then = _on_product(late, stmt.then[0], buffer)
-    if not isinstance(then, cst.BaseStatement):
-        return None
-    body = choice.body.with_changes(body=[then])
-    if is_zero_fill(stmt.orelse[0]):
-        return choice.with_changes(body=body, orelse=None)
-    other = _on_product(late, stmt.orelse[0], buffer)
-    assert isinstance(choice.orelse, cst.Else)
-    if not isinstance(other, cst.BaseStatement):
-        return None
-    return choice.with_changes(
-        body=body, orelse=choice.orelse.with_changes(body=choice.orelse.body.with_changes(body=[other]))
-    )
+    found = {id(stmt.then[-1].node): _on_product(late, stmt.then[-1], buffer)}
+    if is_zero_fill(stmt.orelse[-1]):
+        choice = choice.with_changes(orelse=None)
+    else:
+        found[id(stmt.orelse[-1].node)] = _on_product(late, stmt.orelse[-1], buffer)
+    new = {place: node for place, node in found.items() if node is not None}
+    return replaced(choice, new) if len(new) == len(found) else None
