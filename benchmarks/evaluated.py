@@ -1,7 +1,8 @@
 """What the check of every run says of the kernels of some files, and what it costs over the parse of these.
 
-``python benchmarks/evaluated.py [--slowest N] PATH...`` migrates the files below the paths in memory and prints the
-share of kernels that were evaluated, why others were not, and CPU time of the check over ``libcst.parse_module``.
+``python benchmarks/evaluated.py [--to TARGET] [--slowest N] PATH...`` migrates the files below the paths in memory and
+prints the share of kernels that were evaluated, why others were not, and CPU time of the check over
+``libcst.parse_module``.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--slowest", type=int, default=0, metavar="N", help="print the kernels that cost most")
+    parser.add_argument("--to", default="ascendc", choices=["ascendc", "npuir"], help="what the kernels become")
     asked = parser.parse_args()
     verdicts: dict[str, tuple[float, KernelResult]] = {}
     parse, name = 0.0, ""
@@ -55,7 +57,7 @@ def main() -> None:
             except SourceError:
                 continue
             before = len(verdicts)
-            migrate_source(text, name, Options())
+            migrate_source(text, name, Options(target=asked.to))
             if len(verdicts) > before:
                 start = time.process_time()
                 cst.parse_module(text)

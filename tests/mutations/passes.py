@@ -3,7 +3,8 @@
 A mutation takes one condition out of a function of ``tl2npu/passes``, or turns it round. Inputs are random programs,
 which have an oracle of their own, and GPU fixtures, whose old kernel is executed; each mutation is tried on some that
 reach its function. ``--count N --seed S``: how many mutations that change a text, and which; ``-j``: processes;
-``--style triton``: of the reader of Triton and the tile IR, on random Triton programs.
+``--style triton``: of the reader of Triton and the tile IR, on random Triton programs; ``--style npuir``: GPU kernels
+that become ones for AscendNPU IR.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -27,7 +28,7 @@ import tl2npu
 import tl2npu.triton.result  # its functions must be there to be broken
 from tests.fixture_case import Case, load_all
 from tests.generated.judge import INVALID, OK, _executed, expected_of, inputs_of
-from tests.generated.styles import STYLES
+from tests.generated.styles import STYLES, Style
 from tests.generated.values import Discard
 from tests.test_fixtures import run_both
 from tl2npu import migrate
@@ -36,8 +37,10 @@ from tl2npu.results import FileResult
 from tl2npu.verify.judge import CHANGED
 
 PACKAGE = Path(tl2npu.__file__).parent
-BROKEN = {"gpu": ("passes/",), "triton": ("triton/read/", "tile/")}
-"""By the language of the kernels, the folders whose functions are broken."""
+BROKEN = {"gpu": ("passes/",), "npuir": ("passes/npuir/",), "triton": ("triton/read/", "tile/")}
+"""By style, the folders whose functions are broken."""
+READ = {"npuir": "gpu"}
+"""The style of the old kernels, where it is another one."""
 PROGRAMS, TRIED, TIME = 48, 10, 20
 """Random programs; inputs for each mutation; seconds for each of them."""
 CAUGHT, TOLD, VISIBLE, SILENT, RIGHT, SAME = "refused", "told", "fails", "SILENT", "right", "same"
@@ -127,15 +130,21 @@ class Input:
     style: str = "gpu"
 
     @property
+    def of(self) -> Style:
+        return STYLES[READ.get(self.style, self.style)]
+
+    @property
     def text(self) -> str:
-        return self.case.before if self.case else STYLES[self.style].text(STYLES[self.style].draw(self.seed))
+        return self.case.before if self.case else self.of.text(self.of.draw(self.seed))
 
     @property
     def name(self) -> str:
         return self.case.name if self.case else f"program {self.seed}"
 
     def migrated(self) -> FileResult:
-        return migrate(self.text, filename="k.py", options=Options(**(self.case.options if self.case else {})))
+        options = Options(**(self.case.options if self.case else {}))
+        options = replace(options, target="npuir") if self.style == "npuir" else options
+        return migrate(self.text, filename="k.py", options=options)
 
     def judged(self, new: str) -> str:
         """What a new kernel is, by the oracle or by the simulator: a text that does not run is seen at once."""
@@ -143,7 +152,7 @@ class Input:
             found = run_both(self.case, new)
             wrong = any(item.code == CHANGED for item in found.diagnostics)
             return RIGHT if found.ok else SILENT if wrong else VISIBLE
-        program = STYLES[self.style].draw(self.seed)
+        program = self.of.draw(self.seed)
         given = inputs_of(program, self.seed)
         kind, _ = _executed(program, new, given, expected_of(program, given))
         return {OK: RIGHT, INVALID: VISIBLE}.get(kind, SILENT)
@@ -167,9 +176,10 @@ def verdict(given: Input, known: str) -> str:
 
 def inputs(style: str) -> list[Input]:
     """Those that migrate."""
-    found = [Input(case=case) for case in load_all() if case.name.startswith(f"{style}/")]
+    read = READ.get(style, style)
+    found = [Input(case=case, style=style) for case in load_all() if case.name.startswith(f"{read}/")]
     for seed in range(PROGRAMS):
-        program = STYLES[style].draw(seed)
+        program = STYLES[read].draw(seed)
         try:
             expected_of(program, inputs_of(program, seed))
         except Discard:

@@ -17,6 +17,7 @@ from tl2npu.evaluate.expressions import TOO_MANY
 from tl2npu.evaluate.host import Unfit
 from tl2npu.evaluate.launch import WORK, Launch
 from tl2npu.evaluate.machine import LEAST_BLOCKS
+from tl2npu.evaluate.npuir import UNCLAMPED
 from tl2npu.evaluate.parting import parting
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import FAILS, Fault, NotChecked
@@ -47,12 +48,16 @@ def compared(old: Subject, new: Subject) -> Outcome:
             return outcome
     if outcome.unfit and (fitted := fitting.fitted(old.file, old.located, small[0])) is not None:
         outcome = _switched(old, new, fitted)
+    if outcome.why.endswith(UNCLAMPED):
+        outcome = _switched(old, new, sizes.in_whole_tiles(old.kernel, chosen))
     if outcome.equal is None:
         larger = sizes.choose(old.file, old.located, old.kernel, larger=True)[0][-1]
         outcome = _switched(old, new, larger) if larger not in small else outcome
     if called is not None and (outcome.unfit or outcome.equal is False):
         found = _switched(old, new, called)
         if found.equal is None and outcome.equal is False:
+            if found.why.endswith(UNCLAMPED):
+                return outcome
             return Outcome(None, f"they differ at small sizes, and at those of a call {found.why}")
         outcome = found
     return outcome

@@ -18,6 +18,7 @@ from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import NotChecked, Tile
 from tl2npu.kernel.bindings import body_of
 from tl2npu.kernel.model import Loop, Memory
+from tl2npu.kernel.style import NPUIR
 
 Look = Callable[[Machine, cst.CSTNode], None]
 WORK = 6_000_000
@@ -100,7 +101,9 @@ def _layout(subject: Subject, chosen: Sizes) -> Layout:
     kernel = subject.kernel
     on_chip = [buffer for buffer in kernel.buffers.values() if buffer.memory is not Memory.GM]
     memories = {id(buffer.node): buffer.memory for buffer in on_chip}
-    if kernel.dialect == "gpu":
+    if kernel.dialect == NPUIR and order.has_flags(kernel):
+        raise NotChecked("its cores have programs of their own")
+    if kernel.dialect in ("gpu", NPUIR):
         return Layout(memories)
     if kernel.launch is not None and kernel.launch.threads is None:
         return Layout(memories, cores=2)  # each has whole tiles, and a number of its own

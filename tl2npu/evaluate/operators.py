@@ -55,7 +55,8 @@ def is_statement(op: Operator) -> bool:
     return op.name in _BY_NAME or any("w" in param.mask for param in op.params)
 
 
-def _region(args: Args, name: str) -> Region:
+def region(args: Args, name: str) -> Region:
+    """An operand that is a tile or a part of one."""
     found = args.get(name)
     if isinstance(found, Tile):
         return Region.whole(found)
@@ -73,7 +74,7 @@ def _flag(args: Args, name: str, default: bool = False) -> bool:
 
 def _copy(args: Args, place: Place) -> None:
     pad = args.get("pad_value")
-    source, target = _region(args, "src"), _region(args, "dst")
+    source, target = region(args, "src"), region(args, "dst")
     source = _turned(source) if _flag(args, "transpose") else source
     combine = (lambda _, new: np.maximum(new, 0)) if _flag(args, "enable_relu") else None
     copies.copy(source, target, 0 if pad is None else pad, place.gpu, place.vid, combine)
@@ -88,18 +89,18 @@ def _turned(region: Region) -> Region:
 
 
 def _fill(args: Args, place: Place) -> None:
-    value, target = _operand(args.get("value", 0), 1), args.get("buffer")
+    value, target = operand(args.get("value", 0), 1), args.get("buffer")
     if isinstance(target, Cell):
         target.value = arithmetic.cast(value, target.dtype)[()]
         return
-    region = _region(args, "buffer")
-    if region.extents is None:
-        if not region.is_element:
-            raise NotChecked(f"a part of `{region.tile.name}` without extent is filled")
-        elements.store(region.tile, region.starts, value, (), None)
+    part = region(args, "buffer")
+    if part.extents is None:
+        if not part.is_element:
+            raise NotChecked(f"a part of `{part.tile.name}` without extent is filled")
+        elements.store(part.tile, part.starts, value, (), None)
         return
-    region.tile.lanes.clear()
-    region.assign(np.full(region.view().shape, value))
+    part.tile.lanes.clear()
+    part.assign(np.full(part.view().shape, value))
 
 
 def _matrix(region: Region, transposed: bool) -> np.ndarray[Any, Any]:
@@ -111,10 +112,11 @@ def _matrix(region: Region, transposed: bool) -> np.ndarray[Any, Any]:
     return found.T if transposed else found
 
 
-def _gemm(args: Args, place: Place) -> None:
-    left = _matrix(_region(args, "A"), _flag(args, "transpose_A"))
-    right = _matrix(_region(args, "B"), _flag(args, "transpose_B"))
-    target = _region(args, "C")
+def gemm(args: Args, place: Place | None = None) -> None:
+    """``C + A @ B``, or ``A @ B``."""
+    left = _matrix(region(args, "A"), _flag(args, "transpose_A"))
+    right = _matrix(region(args, "B"), _flag(args, "transpose_B"))
+    target = region(args, "C")
     if left.shape[1] != right.shape[0]:
         raise Fault("a product of matrices that do not fit")
     rows = max(_PRODUCT // max(right.size, 1), 1)
@@ -144,7 +146,7 @@ def _reduce(name: str) -> Callable[[Args, Place], None]:
         if kind not in _REDUCTIONS:
             raise NotChecked(f"a reduction `{kind}` has no meaning here")
         combine, of, join = _REDUCTIONS[kind]
-        source, target = _region(args, "buffer"), _region(args, "out")
+        source, target = region(args, "buffer"), region(args, "out")
         axis = whole_number(args.get("dim", -1), source.tile.name)
         values = source.view()
         for along, size in enumerate(args.get("real_shape") or ()):  # the compiler halves rows with the tile
@@ -165,8 +167,8 @@ def _reduce(name: str) -> Callable[[Args, Place], None]:
 
 
 def _cumsum(args: Args, place: Place) -> None:
-    source = _region(args, "src")
-    target = _region(args, "dst") if args.get("dst") is not None else source
+    source = region(args, "src")
+    target = region(args, "dst") if args.get("dst") is not None else source
     axis = whole_number(args.get("dim", 0), source.tile.name)
     values = source.view()
     if _flag(args, "reverse"):
@@ -176,14 +178,14 @@ def _cumsum(args: Args, place: Place) -> None:
 
 
 def _transpose(args: Args, place: Place) -> None:
-    target = _region(args, "dst")
-    target.assign(np.squeeze(_region(args, "src").view()).T.reshape(target.view().shape))
+    target = region(args, "dst")
+    target.assign(np.squeeze(region(args, "src").view()).T.reshape(target.view().shape))
 
 
 def _im2col(args: Args, place: Place) -> None:
     """Rows of a convolution as a matrix (``Conv2DIm2ColOp``, tilelang/src/op/copy.cc): the image is NHWC, channels are
     the fastest columns, what lies outside of the image is 0."""
-    image, target = _region(args, "img").view(), _region(args, "col")
+    image, target = region(args, "img").view(), region(args, "col")
     _, height, width, channels = image.shape
     kernel, stride, dilation, pad = (int(args[name]) for name in ("kernel", "stride", "dilation", "pad"))
     rows, columns = target.view().shape
@@ -203,7 +205,7 @@ def _several_atomics(count: int) -> Callable[[Args, Place], None]:
     add = _atomic("+")
 
     def function(args: Args, place: Place) -> None:
-        sides = [_region(args, name) for name in ("dst", "value")]
+        sides = [region(args, name) for name in ("dst", "value")]
         for number in range(count):
             moved = [Region(side.tile, [*side.starts[:-1], side.starts[-1] + number], None) for side in sides]
             add({**args, "dst": moved[0], "value": moved[1]}, place)
@@ -216,9 +218,9 @@ def _atomic(how: str) -> Callable[[Args, Place], None]:
         if args.get("return_prev"):
             raise NotChecked("an atomic operator gives the old value")
         value = args["value"] if "value" in args else args["src"]
-        target = _region(args, "dst")
+        target = region(args, "dst")
         if isinstance(value, (Tile, Region)):
-            value = _region({"value": value}, "value")
+            value = region({"value": value}, "value")
         if isinstance(value, Region) and not (value.is_element and target.is_element):
             copies.copy(value, target, 0, True, 0, elements.COMBINED[how])  # no half of the rows: both cores add
         else:
@@ -233,7 +235,7 @@ def _atomic(how: str) -> Callable[[Args, Place], None]:
 # Ascend --------------------------------------------------------------------------------------------------------------
 
 
-def _operand(value: Any, count: int) -> Any:
+def operand(value: Any, count: int = 1) -> Any:
     """An operand of ``T.tile``: the elements of a tile from where it begins, or one number for all."""
     if isinstance(value, Tile):
         value = Region.whole(value)
@@ -253,9 +255,9 @@ def _element_wise(op: Operator) -> Callable[[Args, Place], None]:
     written = next(param.name for param in op.params if "w" in param.mask)
 
     def function(args: Args, place: Place) -> None:
-        target = _region(args, written)
+        target = region(args, written)
         view = target.view()
-        values = {name: _operand(args[name], view.size) for name in used if name in args}
+        values = {name: operand(args[name], view.size) for name in used if name in args}
         functions = {name: arithmetic.function(name) for name in program.co_names if name not in values}
         found = eval(program, {"__builtins__": {}}, {**functions, **values})
         target.assign(found if np.size(found) == view.size else np.broadcast_to(found, view.shape))
@@ -264,31 +266,31 @@ def _element_wise(op: Operator) -> Callable[[Args, Place], None]:
 
 
 def _compare(args: Args, place: Place) -> None:
-    mask, left = _region(args, "dst"), args["src0"]
+    mask, left = region(args, "dst"), args["src0"]
     left = Region.whole(left) if isinstance(left, Tile) else left
     if not isinstance(left, Region) or args.get("mode") not in arithmetic.COMPARISONS:
         raise NotChecked("a comparison of this kind has no meaning here")
     count = left.size
-    found = arithmetic.COMPARISONS[args["mode"]](left.flat(count), _operand(args["src1"], count))
+    found = arithmetic.COMPARISONS[args["mode"]](left.flat(count), operand(args["src1"], count))
     if mask.tile.bits is None or mask.tile.bits.size != count or mask.extents is None:
         mask.assign(np.full(mask.view().shape, arithmetic.LOST % 251))
     mask.tile.bits = np.broadcast_to(found, (count,)).copy()
 
 
 def _select(args: Args, place: Place) -> None:
-    target, mask = _region(args, "dst"), _region(args, "selMask")
+    target, mask = region(args, "dst"), region(args, "selMask")
     count, bits = target.view().size, mask.tile.bits
     if bits is None and not mask.tile.written:
         raise Fault(f"the mask `{mask.tile.name}` was never stored")
     if bits is None or bits.size < count or any(whole_number(s, "mask") for s in mask.starts):
         raise NotChecked(f"the bits of the mask `{mask.tile.name}` are not known")
-    target.assign(np.where(bits[:count], _operand(args["src0"], count), _operand(args["src1"], count)))
+    target.assign(np.where(bits[:count], operand(args["src0"], count), operand(args["src1"], count)))
 
 
 def _cast(args: Args, place: Place) -> None:
     """From float32 to float32 a mode rounds to whole numbers (asc-devkit, ``Cast``); other floats are ideal."""
-    source, target, mode = args["src"], _region(args, "dst"), str(args.get("mode", "CAST_NONE"))
-    values = _operand(source, target.view().size)
+    source, target, mode = args["src"], region(args, "dst"), str(args.get("mode", "CAST_NONE"))
+    values = operand(source, target.view().size)
     tile = source.tile if isinstance(source, Region) else source
     if isinstance(tile, Tile) and plain(tile.dtype) == plain(target.tile.dtype) == "float32":
         values = arithmetic.rounded(values, mode)
@@ -297,7 +299,7 @@ def _cast(args: Args, place: Place) -> None:
 
 def _gather(args: Args, place: Place) -> None:
     """``dst[i]`` is the element of ``src`` at byte ``src_base_addr + src_offset[i]``."""
-    target, source, offsets = (_region(args, name) for name in ("dst", "src", "src_offset"))
+    target, source, offsets = (region(args, name) for name in ("dst", "src", "src_offset"))
     count = min(target.size, offsets.size)
     place_ = (offsets.flat(count).astype(np.int64) + args["src_base_addr"]) // ITEM_SIZE[plain(source.tile.dtype)]
     if np.any((place_ < 0) | (place_ >= source.tile.data.size)):
@@ -308,12 +310,12 @@ def _gather(args: Args, place: Place) -> None:
 
 
 def _index(args: Args, place: Place) -> None:
-    target = _region(args, "dst")
+    target = region(args, "dst")
     target.assign(np.arange(target.view().size) + args["firstValue"])
 
 
 def _progression(args: Args, place: Place) -> None:
-    target = _region(args, "buffer")
+    target = region(args, "buffer")
     count = whole_number(args["count"], target.tile.name)
     view = target.view().reshape(-1)
     if count > view.size:
@@ -324,7 +326,7 @@ def _progression(args: Args, place: Place) -> None:
 
 
 def _broadcast(args: Args, place: Place) -> None:
-    target, source = _region(args, "dst"), _region(args, "src")
+    target, source = region(args, "dst"), region(args, "src")
     shape, values = target.view().shape, source.view()
     axis = args.get("axis")
     if values.ndim == 1 or values.size in shape:
@@ -339,8 +341,8 @@ def _broadcast(args: Args, place: Place) -> None:
 
 def _row_expand(function: Callable[[Any, Any], Any]) -> Callable[[Args, Place], None]:
     def expand(args: Args, place: Place) -> None:
-        target = _region(args, "dst")
-        left, right = _region(args, "src0").view(), _region(args, "src1").view()
+        target = region(args, "dst")
+        left, right = region(args, "src0").view(), region(args, "src1").view()
         target.assign(function(left, right.reshape(-1, 1)))
 
     return expand
@@ -354,11 +356,11 @@ _BY_NAME: Mapping[str, Callable[[Args, Place], None]] = {
     "clear": _fill,
     "tile.fill": _fill,
     "tile.clear": _fill,
-    "gemm": _gemm,
-    "gemm_v0": _gemm,
-    "mma": _gemm,
-    "wgmma_gemm": _gemm,
-    "tcgen05_gemm": _gemm,
+    "gemm": gemm,
+    "gemm_v0": gemm,
+    "mma": gemm,
+    "wgmma_gemm": gemm,
+    "tcgen05_gemm": gemm,
     "reduce": _reduce(""),
     **{f"reduce_{name}": _reduce(name) for name in _REDUCTIONS},
     "cumsum": _cumsum,

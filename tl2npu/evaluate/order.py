@@ -18,7 +18,7 @@ def workspaces(kernel: Kernel) -> dict[str, str]:
 
     Raises :class:`NotChecked` where tiles go from core to core in no order of the text.
     """
-    if kernel.dialect == "gpu" or has_flags(kernel):
+    if kernel.dialect != "ascend" or has_flags(kernel):
         return {}
     if any(isinstance(stmt, Copy) and is_on_chip(stmt) for stmt in kernel.walk()):
         _check_text(kernel)

@@ -22,6 +22,7 @@ from tl2npu.source.tree import mentioned, nodes_of
 _LARGEST_PERIOD = 4096
 _MOST_DOUBLINGS = 3
 _FEW = 4
+_WHOLE = 128
 """Taps, strides: sizes that are small as they are given stay."""
 _LEAST = 8
 """Extents below which nothing is made smaller."""
@@ -95,6 +96,19 @@ def switched(kernel: Kernel, chosen: Sizes) -> Sizes | None:
     named = {name.value for name in nodes_of(kernel.node.body, cst.Name) if isinstance(name, cst.Name)}
     other = {name: not value for name, value in chosen.bound.items() if isinstance(value, bool) and name in named}
     return Sizes({**chosen.bound, **other}, chosen.symbols, False) if other else None
+
+
+def in_whole_tiles(kernel: Kernel, chosen: Sizes) -> Sizes:
+    """The same with longer tensors, in which no tile ends behind one."""
+    shapes = [(buffer.memory is Memory.GM, size) for buffer in kernel.buffers.values() for size in buffer.shape]
+    in_tiles = {name for in_global, size in shapes if not in_global for name in size.names}
+    long = {name for in_global, size in shapes if in_global for name in size.names} - in_tiles
+    bound = {n: _up(v) if n in long and type(v) is int and v > _FEW else v for n, v in chosen.bound.items()}
+    return Sizes(bound, {text: _up(value) for text, value in chosen.symbols.items()}, False)
+
+
+def _up(size: int) -> int:
+    return -(-size // _WHOLE) * _WHOLE
 
 
 def _needed(file: FileKernels, located: Located, counted: Set[str]) -> list[str]:

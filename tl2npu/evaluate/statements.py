@@ -13,7 +13,7 @@ import numpy as np
 
 from tl2npu.dialects.catalogue import Core, Kind, Operator
 from tl2npu.dialects.gpu.barriers import ARRIVALS, WAITS
-from tl2npu.evaluate import arithmetic, elements, operators
+from tl2npu.evaluate import arithmetic, elements, npuir, operators
 from tl2npu.evaluate.barriers import Barriers
 from tl2npu.evaluate.cores import Cores, Layout
 from tl2npu.evaluate.expressions import Expressions, Run, raw
@@ -23,7 +23,7 @@ from tl2npu.kernel.bindings import body_of, single_assignments
 from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Memory
-from tl2npu.kernel.style import Dialect
+from tl2npu.kernel.style import NPUIR, Dialect
 from tl2npu.source.names import Names
 from tl2npu.source.tree import remembered
 
@@ -203,6 +203,8 @@ class Statements(Cores):
             raise NotChecked(f"`{target.tile.name}` is assigned what is not a number")
         if self.watch is not None and self.lanes and not target.tile.local:
             self.watch.stores(target.tile, target.starts, self.lanes, self.mask)
+        if self.dialect == NPUIR and not how:
+            value = self.converted(value, target.tile.dtype)
         elements.store(target.tile, target.starts, value, self.lanes, self.mask, how, self.is_gpu)
 
     def _augmented(self, node: cst.BaseSmallStatement) -> None:
@@ -331,7 +333,8 @@ class Statements(Cores):
         self.spend(sum(tile.data.size for tile in tiles if not tile.in_global))
         together = self.has_threads_alone and self.mask is None and operation.op.kind is not Kind.ATOMIC
         lanes = () if together else self.lanes  # all threads take part in an operator on tiles
-        operators.apply(operation.op, args, operators.Place(lanes, self.mask, self.core, self.is_gpu))
+        apply = npuir.apply if self.dialect == NPUIR else operators.apply
+        apply(operation.op, args, operators.Place(lanes, self.mask, self.core, self.is_gpu))
 
     def _operation(self, call: cst.Call) -> _Operation | None:
         """A call as it is carried out; None for what computes nothing."""

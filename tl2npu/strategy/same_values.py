@@ -18,8 +18,8 @@ from tl2npu.passes.plain.generated_names import renamed
 from tl2npu.results import KernelResult, SelfCheck
 from tl2npu.strategy.attempt import subject_of
 
-_READ = frozenset({"gpu", "vid", "workspace", "mixed", "expert"})
-_WRITTEN = frozenset({"developer", "developer-threads1", "fallback"})
+_READ = frozenset({"gpu", "vid", "workspace", "mixed", "expert", "npuir"})
+_WRITTEN = frozenset({"developer", "developer-threads1", "fallback", "npuir"})
 
 
 Comparison = Callable[[Subject, Subject], Outcome]

@@ -2,7 +2,8 @@
 
 ``x[i, j] = T.if_then_else(row[i] >= 0, A[row[i], j], 0.0)`` runs element by element, and for single elements the
 compiler has no choice. A branch is one, and loads only what its condition allows. The same is done where a load may
-begin before its tensor unless the condition holds: a whole tile would be loaded from there (TL413).
+begin before its tensor unless the condition holds: a whole tile would be loaded from there (TL413). A GPU reads zeros
+at an index of -1; where the kernel compares what its table holds, a branch does so here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Let, Loop, Memory, Stmt, Store, walk, walk_with_parents
+from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Stmt, Store, walk, walk_with_parents
 from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.reach import Reach, chosen_parts, lies_inside
 from tl2npu.kernel.symbolic import Sym
@@ -21,7 +22,7 @@ from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat, is_vector
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import parse
-from tl2npu.source.tree import mentioned
+from tl2npu.source.tree import mentioned, nodes_of
 
 _CHOICE = "if_then_else"
 _ARGUMENTS = 3
@@ -29,11 +30,17 @@ _ARGUMENTS = 3
 
 def to_branches(job: Job) -> None:
     """Rewrite the stores of ``T.Parallel`` whose whole value is such a choice."""
-    plan = Plan(job)
+    plan, compared = Plan(job), _compared(job)
     for stmt, parents in walk_with_parents(job.kernel.body):
         loops = [above for above in parents if isinstance(above, Loop)]
         ranges = [item for loop in loops if loop.kind == "parallel" for item in loop.ranges]
         if not ranges or not isinstance(stmt, Store) or stmt.via:
+            continue
+        if (row := _row_of_table(job, stmt, compared)) is not None:
+            target, value = flat(stmt.target.node), flat(stmt.value.node)
+            text = f"if {row} >= 0:\n    {target} = {value}\nelse:\n    {target} = 0\n"
+            plan.replace(stmt.node, parse(job, text, stmt.node))
+            job.change("TL453", stmt.node, f"wrote a branch: a GPU reads zeros where `{row}` is negative")
             continue
         choice = _choice(job, stmt.value.node) if not stmt.augmented else None
         guarded = _needs_condition(job, stmt, parents)
@@ -49,6 +56,31 @@ def to_branches(job: Job) -> None:
         plan.replace(stmt.node, parse(job, "\n".join(_lines(job, flat(stmt.target.node), choice)) + "\n", stmt.node))
         job.change("TL453", stmt.node, "wrote a branch per element: the condition guards the load")
     plan.apply()
+
+
+def _compared(job: Job) -> set[Buffer]:
+    """Tensors whose elements, or those of a tile that they are copied to, the kernel compares."""
+    evaluator, stmts = job.file.evaluator, list(job.kernel.walk())
+    found = {
+        operand.buffer
+        for stmt in stmts
+        for comparison in nodes_of(stmt.node, cst.Comparison)
+        for node in nodes_of(comparison, cst.Subscript)
+        if (operand := evaluator.operand(node, stmt.env)) is not None
+    }
+    return found | {stmt.src.buffer for stmt in stmts if isinstance(stmt, Copy) and stmt.dst.buffer in found}
+
+
+def _row_of_table(job: Job, stmt: Store, compared: set[Buffer]) -> str | None:
+    """The index, if a statement moves an element of a tensor whose row stands in a table that the kernel compares."""
+    load = job.file.evaluator.operand(stmt.value.node, stmt.env)
+    if load is None or load.buffer.memory is not Memory.GM or stmt.augmented:
+        return None
+    for node in nodes_of(stmt.value.node, cst.Index):
+        table = job.file.evaluator.operand(node.value, stmt.env)
+        if table is not None and table.buffer in compared:
+            return flat(node.value)
+    return None
 
 
 def _choice(job: Job, node: cst.BaseExpression) -> cst.Call | None:
