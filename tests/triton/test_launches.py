@@ -13,6 +13,7 @@ from tl2npu.options import Options
 from tl2npu.triton.migrate import to_tilelang
 from tl2npu.triton.result import migrate_triton
 from tl2npu.verify.command import verify_files
+from tl2npu.verify.naming import places
 from tl2npu.verify.settings import Settings
 
 PASSED = f"""{HEAD}@triton.jit
@@ -150,6 +151,7 @@ def test_a_device_function_that_asks_for_its_program_is_no_kernel() -> None:
         "tl.load(x_ptr + i, mask=i < n) + 1.0, mask=i < n)", "0.0 * i, mask=i < n)\n    kept(y_ptr, 1.0, n)"
     )
     assert "kept" not in {kernel.name for kernel in to_tilelang(text).kernels}
+    assert "kept" not in {place.name for place in places(text)}
 
 
 def test_a_launch_through_torch_of_a_kernel_of_another_file(tmp_path: Path) -> None:

@@ -170,12 +170,15 @@ def _triton_kernels(tree: ast.Module) -> set[ast.FunctionDef]:
         for node in nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name)
     }
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    jitted = [node for node in functions if any(_name(decorator) in jits for decorator in node.decorator_list)]
+    calls = (n.func for node in jitted for n in ast.walk(node) if isinstance(n, ast.Call))
+    parts = {func.id for func in calls if isinstance(func, ast.Name)}
     found: set[ast.FunctionDef] = set()
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef) and any(_name(decorator) in jits for decorator in node.decorator_list):
-            asks = any(isinstance(n, ast.Attribute) and n.attr == "program_id" for n in ast.walk(node))
-            if asks or node.name in launched:
-                found.add(node)
+    for node in jitted:
+        asks = any(isinstance(n, ast.Attribute) and n.attr == "program_id" for n in ast.walk(node))
+        if (asks and node.name not in parts) or node.name in launched:
+            found.add(node)
     return found
 
 
