@@ -2,7 +2,8 @@
 
 Every program is printed, migrated and checked; the old and the new kernel run on the simulator, and both must give
 what an oracle says that shares nothing with tl2npu. A program that is wrong is printed with its seed, made small.
-``-j``: processes. ``--out DIR``: also writes what is wrong, with its migration, to files.
+``-j``: processes.
+Style ``npuir``: GPU kernels for AscendNPU IR. ``--out DIR``: also writes what is wrong, with its migration, to files.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.generated import program as p
-from tests.generated.judge import Verdict, judge
+from tests.generated.judge import Verdict
 from tests.generated.shrinking import shrunk
 from tests.generated.styles import STYLES
 
@@ -36,7 +36,7 @@ def fault(verdict: Verdict) -> str:
 def verdict_of(style: str, seed: int) -> Verdict:
     """The verdict of the program of a seed."""
     program = STYLES[style].draw(seed)
-    return judge(program, STYLES[style].text(program), seed, STYLES[style].runs)
+    return STYLES[style].judged(program, seed)
 
 
 def reduced(style: str, seed: int, verdict: Verdict, tries: int = 600) -> Finding:
@@ -45,15 +45,15 @@ def reduced(style: str, seed: int, verdict: Verdict, tries: int = 600) -> Findin
 
     def same(program: p.Program) -> bool:
         try:
-            printed = text(program)
+            text(program)
         except (AssertionError, IndexError, StopIteration):  # it is no program of this style any more
             return False
-        got = judge(program, printed, seed, STYLES[style].runs)
+        got = STYLES[style].judged(program, seed)
         return got.kind == verdict.kind and (not exact or fault(got) == fault(verdict))
 
     exact = verdict.kind not in ("SILENT difference",)
     program = shrunk(STYLES[style].draw(seed), same, tries)
-    final = judge(program, text(program), seed, STYLES[style].runs)
+    final = STYLES[style].judged(program, seed)
     head = [f"{style} {seed}: {final.kind}", *final.detail.strip().split("\n")]
     return Finding(style, seed, final, "".join(f"# {line}\n" for line in head) + text(program))
 

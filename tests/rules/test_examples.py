@@ -62,7 +62,7 @@ OPTIONS = {
     "TL595": Options(target="tle-dsa"),
 }
 SIZES = {"TL701", "TL720"}  # that examples leave to their callers
-FOR_NPUIR = {*range(401, 440), 453, 454}  # of which the examples are migrated with `--to npuir`
+FOR_NPUIR = {*range(401, 440), 453, 454, 455}  # of which the examples are migrated with `--to npuir`
 NPUIR_CHECKS = range(460, 480)
 KEPT_TRITON = range(771, 780)  # what `check` says of Triton kernels that stay
 TRITON = ("triton", "a5")  # groups of pages whose kernels are Triton kernels

@@ -59,6 +59,7 @@ TL451 npuir-mode-switch info: remove it; the modes of Ascend C are chosen by `pa
 TL452 npuir-series-function warning: compare results only where the arguments are near 0, or write the approximation out
 TL453 guarded-element info: write `if condition: x[i, j] = A[row, j]`, and an `else` for the rest
 TL454 converting-part info: convert into a tile of the target's type, and copy that into the part
+TL455 float-to-integer info: convert with `T.vcast(x, n, round_mode="trunc")`, which cuts off as a GPU does
 TL460 missing-in-npuir error: use an operator that docs/dialect-npuir.md lists with a mode; element types are strings
 TL461 npuir-arguments error: use the arguments that docs/dialect-npuir.md lists, all after the buffers by keyword
 TL462 npuir-literal-fill error: bind the number to a name in the kernel first, or use `T.clear` for zero

@@ -21,8 +21,8 @@ from tl2npu.kernel.symbolic import Opaque, Sym, Var
 class Overrun:
     """A copy whose region ends behind its tensor along some axes; ``shown``: for which block and sizes.
 
-    ``known``: a call of the file shows it; else ``sizes`` decide, which callers give. ``outside``: axes along which the
-    region may even begin behind the end.
+    ``known``: a call of the file shows it, or the tensor has one size; else ``sizes`` decide, which callers give.
+    ``outside``: axes along which the region may even begin behind the end.
     """
 
     copy: Copy
@@ -37,6 +37,8 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
     """Every copy that is not proved to stay inside, and whether the calls of the file leave the tensor."""
     sampler = Sampler(subject)
     given = subject.options.calls
+    grid = subject.kernel.launch.grid if subject.kernel.launch is not None else ()
+    launched = {name for extent in grid for name in extent.names}
     values = [caller.values for caller in callers_of(subject.file, subject.located, given=given)]
     for move in moves(subject):
         stmt = move.placed.stmt
@@ -56,12 +58,16 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
                 continue
             found = [where for known in calls if (where := sampler.find(move.placed, goal, known)) is not None]
             names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
+            begins = place.bounds.expanded(size - low - 1)
             if not any(names <= known.keys() for known in calls) and not found:
-                sizes |= size.variables() - extent.variables()
+                own = size.variables() - extent.variables()
+                sizes |= own
+                if not own and names <= launched:  # whatever these are, it must end there
+                    wrong.append(axis)
+                    outside |= set() if place.bounds.is_not_negative(begins) else {axis}
             if found:
                 wrong.append(axis)
                 shown = shown or found[0]
-                begins = place.bounds.expanded(size - low - 1)
                 if any(sampler.find(move.placed, begins, known) is not None for known in calls):
                     outside.add(axis)
         if wrong or sizes:

@@ -20,6 +20,7 @@ from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.vectorised import called, flat, is_vector, needs_vector, outer_loops
 from tl2npu.passes.rounds import until_settled
+from tl2npu.passes.writing.numbers import number_type
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import Unclear, substituted
@@ -221,6 +222,7 @@ def _invariant(job: Job, stmt: Store, node: cst.CSTNode, variables: set[str]) ->
 # (``src/transform/npu_loop_vectorize.cc``: ``HandleTernaryExpression``).
 
 _CHOICE = "if_then_else"
+_OF_INTEGERS = (cst.LeftShift, cst.RightShift, cst.FloorDivide, cst.Modulo, cst.BitAnd, cst.BitOr, cst.BitXor)
 _ARGUMENTS = 3
 
 
@@ -247,6 +249,9 @@ def _parts(job: Job, stmt: Store, tile: Callable[[], str]) -> list[str]:
     inner = next((call for call in calls if call is not value), None)
     if inner is not None or stmt.augmented:
         chosen = inner if inner is not None else value
+        if number_type(job, stmt.target.buffer) != "int" and _is_counted_with(value, chosen):
+            text = f"`{flat(chosen)}` is an integer on the way to a float, which needs a tile of its own"
+            raise Blocked("TL418", chosen, text)
         place = target
         if stmt.augmented or _reads_target(stmt, chosen):
             place = _beside(stmt, tile)
@@ -270,6 +275,12 @@ def _parts(job: Job, stmt: Store, tile: Callable[[], str]) -> list[str]:
     if joined_by_and:
         return [first, f"{target} = {name}({left}, {place}, {flat(no)})"]
     return [first, f"{target} = {name}({left}, {flat(yes)}, {place})"]
+
+
+def _is_counted_with(value: cst.BaseExpression, part: cst.CSTNode) -> bool:
+    """Whether a part of a value is an operand of what only integers have."""
+    operations = [node for node in nodes_of(value, cst.BinaryOperation) if isinstance(node.operator, _OF_INTEGERS)]
+    return any(below is part for node in operations for below in nodes(node))
 
 
 def _beside(stmt: Store, tile: Callable[[], str]) -> str:

@@ -15,8 +15,10 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Dim, Memory, Operand
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, factor, parse
+from tl2npu.passes.writing.tiles import dtype_text, shape_text
 
 _WISHES = ("cols", "rows", "planes")
 
@@ -44,13 +46,31 @@ def end_with_tensors(job: Job, cuts: Iterable[Cut]) -> None:
             if axis in cut.axes:
                 counts[axis] = _count(job, names, known, lines, stmt, outer, axis, lent, axis in cut.outside)
         inside = _inside(outer, inner, counts)
+        tile = inner.buffer.name
+        if loads and element_type(job, outer.buffer) != element_type(job, inner.buffer):
+            tile = _beside(job, plan, names, outer, inner)
+            inside = f"{tile}[{inside.partition('[')[2]}"
         if loads:
-            lines.append(f"T.clear({inner.buffer.name})")
+            lines.append(f"T.clear({tile})")
         sides = [_outside(outer, inner, counts), inside]
         lines.append(f"T.copy({', '.join(sides if loads else reversed(sides))})")
+        if tile != inner.buffer.name:
+            lines.append(f"T.copy({tile}, {inner.buffer.name})")
         plan.replace(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
         job.change("TL438", stmt.node, f"ended the copy at the end of `{outer.buffer.name}`")
     plan.apply()
+
+
+def _beside(job: Job, plan: Plan, names: Names, outer: Operand, inner: Operand) -> str:
+    """A tile of the tensor's type: a copy that converts into a part of a tile loses the rest (TL454)."""
+    place = inner.buffer.statement
+    if place is None or inner.dims is not None:
+        text = f"this converting copy into a part of `{inner.buffer.name}` would lose the rest of it"
+        raise Blocked("TL454", outer.node, text)
+    name = names.fresh(f"{inner.buffer.name}_part")
+    made = f"{name} = T.alloc_shared({shape_text(inner.buffer)}, {dtype_text(outer.buffer)})\n"
+    plan.after(place, parse(job, made, place))
+    return name
 
 
 def _pairs(outer: Operand, inner: Operand) -> list[tuple[int, str, int]]:

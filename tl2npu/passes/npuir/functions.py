@@ -16,7 +16,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Operand, Range, Stmt, Store, walk, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.formulas import FORMULAS, as_float32, formula_text, narrow_type
-from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, flat, is_vector, without_lowering
+from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, covers, flat, is_vector, without_lowering
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.plan import Line, Plan
 from tl2npu.passes.writing.statements import Names, expression, factor, parse, shape_text
@@ -66,7 +66,7 @@ def _carry_out(job: Job, loop: Loop, plan: Plan, tiles: _Tiles) -> None:
             continue
         vector = is_vector(stmt, ranges)
         names = {name for _, name in called(job, stmt.value.node)}
-        if vector and alone and _is_constant(stmt, ranges) and not work.covers(stmt.target):
+        if vector and alone and _is_constant(stmt, ranges) and not covers(stmt.target, ranges):
             text = f"the loop fills a part of `{stmt.target.buffer.name}`, but the compiler would fill all of it"
             raise Blocked("TL417", stmt.node, text)
         leaving = _leaving(stmt, names, vector=vector)
@@ -134,7 +134,12 @@ class _Loop:
                 value = self._with(value, call, self._by_formula(stmt, argument, name))
                 continue
             self._job.change("TL410", call, f"wrote `T.{op}` on the whole tile for `T.{name}`")
-            if call is value and not stmt.augmented and self.covers(target) and self._same_type(stmt, argument):
+            if (
+                call is value
+                and not stmt.augmented
+                and covers(target, self._ranges)
+                and self._same_type(stmt, argument)
+            ):
                 value = argument
                 tile = target.buffer
                 behind.append(self._operation(op, tile.name, shape_of(tile), dtype_text(tile)))
@@ -143,7 +148,7 @@ class _Loop:
                 kept.add(id(call))
                 continue
             element = code(target.node)
-            own = code(argument) == element and self.covers(target) and not stmt.augmented
+            own = code(argument) == element and covers(target, self._ranges) and not stmt.augmented
             if own and sum(code(load.node) == element for load in stmt.value.loads) == 1:
                 name_of, dtype, shape = target.buffer.name, dtype_text(target.buffer), shape_of(target.buffer)
             else:
@@ -225,22 +230,6 @@ class _Loop:
         if op not in NPUIR_TILES.values():
             return f"T.{op}({name}, {name})"
         return f"T.{op}({name}, {name}, {self._tiles.tmp(name, shape, dtype)})"
-
-    def covers(self, operand: Operand) -> bool:
-        """The loop runs over every element of the tile."""
-        left = list(self._ranges)
-        if not operand.buffer.is_tile:
-            return False
-        for dim, size in zip(operand.dims or (), operand.buffer.shape, strict=False):
-            item = next((item for item in left if item.var == dim.lo), None)
-            if item is None:
-                if not (size.constant == 1 and dim.lo.is_zero):
-                    return False
-                continue
-            left.remove(item)
-            if item.extent != size or not item.start.is_zero:
-                return False
-        return not left and len(operand.dims or ()) == len(operand.buffer.shape)
 
     def _same_type(self, stmt: Store, argument: cst.BaseExpression) -> bool:
         return self._type_of(stmt, argument) == dtype_text(stmt.target.buffer)

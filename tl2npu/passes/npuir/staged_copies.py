@@ -2,7 +2,8 @@
 
 TL414: the compiler has no copy from one tensor in global memory to another. TL454: a copy that converts into a part of
 a tile converts first: the compiler puts such a part into an empty tile and converts that, so that the rest of the tile
-is lost (``InsertSliceWithCast`` of ``src/target/codegen_npuir_dev.cc``).
+is lost (``InsertSliceWithCast`` of ``src/target/codegen_npuir_dev.cc``). TL455: a GPU cuts off floats that become
+integers; a copy here would round them.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Dim, Memory, Operand
 from tl2npu.passes.job import Job
-from tl2npu.passes.writing.numbers import element_type
+from tl2npu.passes.writing.numbers import element_type, number_type
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse, shape_text
 from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.passes.writing.tiles import shape_text as shape_of
+
+_CUT = ["float", "int"]
 
 
 def stage(job: Job) -> None:
@@ -58,6 +61,37 @@ def convert_first(job: Job) -> None:
         plan.after(near, parse(job, f"{name} = T.alloc_shared({shape}, {dtype_text(target)})\n", near))
         _through(job, plan, stmt, name)
         job.change("TL454", stmt.node, f"converted `{source.name}` before the copy into a part of `{target.name}`")
+    plan.apply()
+
+
+def cut_off(job: Job) -> None:
+    """Convert floats to integers between two tiles, by an operator that can cut off."""
+    plan, names = Plan(job), Names(job)
+    for stmt in job.kernel.walk():
+        if not isinstance(stmt, Copy) or [number_type(job, b) for b in (stmt.src.buffer, stmt.dst.buffer)] != _CUT:
+            continue
+        sizes = _extents(job, stmt.src) or _extents(job, stmt.dst)
+        whole = next((side.buffer for side in (stmt.src, stmt.dst) if side.is_whole and side.buffer.is_tile), None)
+        near = next((b.statement for b in (stmt.dst.buffer, stmt.src.buffer) if b.statement is not None), None)
+        if stmt.via or near is None or not (whole or sizes):
+            raise Blocked("TL454", stmt.node, "the copy would round floats, which a GPU cuts off, to integers")
+        shape = shape_of(whole) if whole is not None else shape_text(job.kernel, sizes or [])
+        lines, tiles = [], []
+        for side in (stmt.src, stmt.dst):
+            own = side.is_whole and side.buffer.is_tile
+            tiles.append(side.buffer.name if own else names.fresh(f"{side.buffer.name}_part"))
+            if not own:
+                made = f"{tiles[-1]} = T.alloc_shared({shape}, {dtype_text(side.buffer)})\n"
+                plan.after(near, parse(job, made, near))
+        if tiles[0] != stmt.src.buffer.name:
+            lines.append(f"T.copy({code(stmt.src.node)}, {tiles[0]})")
+        lines.append(f'T.vcast({tiles[0]}, {tiles[1]}, round_mode="trunc")')
+        if tiles[1] != stmt.dst.buffer.name:
+            lines.append(f"T.copy({tiles[1]}, {code(stmt.dst.node)})")
+        plan.replace(stmt.node, parse(job, "\n".join(lines) + "\n", stmt.node))
+        job.change(
+            "TL455", stmt.node, f"wrote the conversion to integers of `{stmt.dst.buffer.name}` so that it cuts off"
+        )
     plan.apply()
 
 

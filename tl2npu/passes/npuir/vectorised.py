@@ -80,3 +80,20 @@ def _readable(load: Operand, ranges: Sequence[Range]) -> bool:
     if not in_steps_of_one(load, ranges) or len(places) > 1:
         return False
     return not places or all(size.constant == 1 for size in load.buffer.shape[places[0] + 1 :])
+
+
+def covers(operand: Operand, ranges: Sequence[Range]) -> bool:
+    """Whether loops run over every element of the tile."""
+    left = list(ranges)
+    if not operand.buffer.is_tile:
+        return False
+    for dim, size in zip(operand.dims or (), operand.buffer.shape, strict=False):
+        item = next((item for item in left if item.var == dim.lo), None)
+        if item is None:
+            if not (size.constant == 1 and dim.lo.is_zero):
+                return False
+            continue
+        left.remove(item)
+        if item.extent != size or not item.start.is_zero:
+            return False
+    return not left and len(operand.dims or ()) == len(operand.buffer.shape)

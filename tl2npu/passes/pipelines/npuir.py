@@ -14,6 +14,7 @@ from tl2npu.passes.npuir import atomics as npuir_atomics
 from tl2npu.passes.npuir import (
     bodies,
     current,
+    cut_off,
     formulas,
     from_ascend,
     functions,
@@ -62,6 +63,7 @@ def npuir_from_gpu(job: Job) -> None:
     jit.name_positional(job)
     plainly(job, nests=False)
     staged_copies.stage(job)
+    staged_copies.cut_off(job)
     staged_copies.convert_first(job)
     atomics_wide.to_elements(job)
     npuir_atomics.to_slices(job)
@@ -73,6 +75,7 @@ def npuir_from_gpu(job: Job) -> None:
     selects.choose(job)
     bodies.straighten(job)
     functions.split(job)
+    cut_off.in_loops(job)
     npuir_fills.bind(job)
     npuir_pipelined.limit(job)
     products.initialise(job)
