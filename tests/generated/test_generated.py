@@ -19,7 +19,7 @@ from tl2npu.checks import run as checks
 from tl2npu.checks.cross_core import races
 from tl2npu.kernel.memory.liveness import Liveness
 
-SAMPLE = {"gpu": 32, "legacy": 32, "npuir": 24, "triton": 24}
+SAMPLE = {"gpu": 32, "legacy": 32, "npuir": 40, "triton": 24}
 PARTS = 4
 SIZE = p.Name("N")
 ROW, COLUMN = p.Name("i"), p.Name("j")
