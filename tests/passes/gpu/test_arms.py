@@ -38,6 +38,17 @@ def test_each_arm_makes_the_tile(causal: bool, threads: str) -> None:
     assert sum("(64, 64)" in line and "T.alloc_" in line for line in lines) == 2  # `x`, and this one
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_tile_that_each_arm_stores_from(causal: bool) -> None:
+    """It is allocated where both see it, and keeps its name."""
+    arms = [f"for i, j in T.Parallel(64, 64):\n            Y[i, j] = x[{at}]" for at in ("i, 63 - j", "63 - i, j")]
+    new = new_text(
+        f"for k in T.serial(2):\n    if causal:\n        {arms[0]}\n    else:\n        {arms[1]}", (causal, 40)
+    )
+    assert new.count("alloc_") == 2
+    assert "y_tile = T.alloc_" in new
+
+
 @pytest.mark.parametrize("test", ["n > 3", "not causal and n > 3"])
 def test_arms_that_may_both_be_taken_have_tiles_of_their_own(test: str) -> None:
     """For all that the texts of the conditions say: only the two arms of one are known to be contrary."""

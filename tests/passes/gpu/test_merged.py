@@ -245,3 +245,25 @@ def test_a_copy_keeps_what_its_source_loses(steps: str, old: int, doubled: int, 
     agree(file, {"X": SMALL})
     expected = np.concatenate([old * SMALL + 1, doubled * SMALL])
     np.testing.assert_allclose(run(migrated(file), {"X": SMALL})["O"], expected)
+
+
+def test_the_authors_name_stays_where_the_tile_is_allocated_in_a_loop() -> None:
+    """What a pass made is allocated at the start, and is called like the tile that it serves for."""
+    params = 'X: T.Tensor((64, 64), "float32"), S: T.Tensor((2, 64), "float32"), O: T.Tensor((64, 64), "float32")'
+    body = """
+    x = T.alloc_fragment((64, 64), "float32")
+    t = T.alloc_fragment((64,), "float32")
+    T.copy(X, x)
+    T.fill(t, 1.0)
+    for k in T.serial(2):
+        s = T.alloc_shared((64,), "float32")
+        T.copy(S[k, 0:64], s)
+        for i, j in T.Parallel(64, 64):
+            x[i, j] = x[i, j] * (s[i] - t[i])
+    T.copy(x, O)
+    """
+    draw = np.random.default_rng(3)
+    inputs = {"X": draw.normal(size=(64, 64)).astype(np.float32), "S": draw.normal(size=(2, 64)).astype(np.float32)}
+    new = agree(gpu_file(params, body, launch="T.Kernel(1, threads=128) as bx"), inputs)
+    assert new.count("alloc_") == 3
+    assert "s[i] = s[i] - t[i]" in new

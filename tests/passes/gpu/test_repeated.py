@@ -75,6 +75,16 @@ def test_numbers_are_taken_out_of_a_tensor_once(second: int, loads: int) -> None
     assert new.count(" S[") + new.count("(S[") - new.count("S[0:64, 0:9]") == loads
 
 
+def test_a_conversion_serves_beside_a_tile_of_no_memory_so_far() -> None:
+    """Only element-wise loops touch ``y``, which says nothing to the compiler: it is in UB all the same."""
+    half = PARAMS.replace('S: T.Tensor((64,), "float32")', 'S: T.Tensor((64,), "float16")')
+    head = TILES.replace('s = T.alloc_fragment((64,), "float32")', 's = T.alloc_fragment((64,), "float16")')
+    body = "for i, j in T.Parallel(64, 64):\n    y[i, j] = T.exp(s[i] * 0.5 - s[j] * 0.5)\n" + ADDED
+    inputs = INPUTS | {"S": INPUTS["S"].astype(np.float16)}
+    new = agree(gpu_file(half, head + body, launch="T.Kernel(1, threads=128) as bx"), inputs, threads="1", rtol=1e-2)
+    assert new.count("T.copy(s, ") == 1
+
+
 SUM = "T.clear(s)\nT.reduce_sum(x, t, dim=1)\nfor i in T.Parallel(64):\n    s[i] += t[i]\n"
 PART = 't = T.alloc_fragment((64,), "float32")\n'
 SPREAD = "for i, j in T.Parallel(64, 64):\n    x[i, j] = x[i, j] * s[i]\nT.copy(x, O)"

@@ -57,6 +57,26 @@ def test_an_operand_is_not_overwritten() -> None:
     assert found[0] == "o_minus_r[i, j] = o[i, j] - r[i]"
 
 
+@pytest.mark.parametrize(
+    ("value", "function"),
+    [
+        ("T.exp(r[i] - w[j])", "T.exp(o[i, j])"),
+        ("T.exp2(r[i] * 1.44269504 - w[j] * 1.44269504)", "T.exp(o[i, j])"),
+        ("T.abs((r[i] - w[j]) * 2.0)", None),
+        ("T.exp(r[i] - w[j] * 0.5)", "T.exp(o[i, j])"),
+        ("T.exp((r[i] * 0.25) * (w[j] * 0.25))", "T.exp(o[i, j])"),
+        ("T.exp((r[i] * 0.25) / (w[j] * 0.25 + 9.0))", "T.exp(o[i, j])"),
+    ],
+)
+def test_of_a_difference_of_vectors_nothing_is_negated(value: str, function: str | None) -> None:
+    """That of the rows is spread, that of the columns is taken from it: a person would write it so. A factor of both
+    is one of the difference, and not of a product."""
+    found = lines(f"for i, j in T.Parallel({M}, {N}):\n    o[i, j] = {value}")
+    assert any(line in found for line in ("o[i, j] = r[i]", "o[i, j] = r_scaled[i]"))
+    assert not any("-1.0" in line or "-0.5" in line for line in found)
+    assert function is None or any(function in line for line in found)
+
+
 def test_one_row_has_no_loop() -> None:
     text = gpu_file(
         'X: T.Tensor((1, 64), "float32"), S: T.Tensor((1,), "float32"), O: T.Tensor((1, 64), "float32")',

@@ -7,7 +7,7 @@ the gemm operand or accumulator that its position says, else L0C.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tl2npu.dialects.catalogue import Kind
@@ -42,6 +42,11 @@ def uses(kernel: Kernel) -> dict[Buffer, Use]:
         for buffer, use in _uses(stmt) if type(stmt) is Copy or type(stmt) is Op else ():
             found.setdefault(buffer, Use()).add(use)
     return found
+
+
+def is_vector(found: Mapping[Buffer, Use], tile: Buffer) -> bool:
+    """In UB, also where only element-wise loops touch it so far, which says nothing to the compiler (TL130)."""
+    return tile.memory is Memory.UB or (found.get(tile, Use()) == Use() and tile.alloc == "alloc_shared")
 
 
 def _uses(stmt: Stmt) -> Iterator[tuple[Buffer, Use]]:

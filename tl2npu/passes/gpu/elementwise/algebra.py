@@ -70,11 +70,7 @@ class Algebra:
         found = rebuilt(expr, *args)
         if found.kind == "call":
             return self._call(found)
-        if found.kind == "binary" and alone and _are_vectors(*found.args):
-            return found  # the value of the row is spread, that of the column needs no number in every row
-        if found.kind == "binary":
-            return self._binary(found)
-        return found
+        return self._binary(found, alone) if found.kind == "binary" else found
 
     # -- functions --------------------------------------------------------------------------------------------------
 
@@ -128,15 +124,18 @@ class Algebra:
 
     # -- arithmetic -------------------------------------------------------------------------------------------------
 
-    def _binary(self, expr: Expr) -> Expr:
+    def _binary(self, expr: Expr, alone: bool = False) -> Expr:
         left, right = expr.args
         sign = expr.name
+        if alone and left.axes == {"r"} and right.axes == {"c"}:
+            together = self.factored(expr, alone) if sign in ("+", "-") else None
+            return expr if together is None else self._binary(together)  # the row's is spread
         for one, other in ((left, right), (right, left)) if sign == "*" else ():
             if other.name == "/" and other.args[0].value == 1.0 and one.axes == other.args[1].axes:
                 self.seen.add("TL141")  # a vector instruction has no number on the left
                 return self._binary(binary("/", one, other.args[1]))
         if sign in ("+", "-") and "c" not in right.axes and right.kind not in ("load", "number"):
-            together = self.factored(expr)
+            together = self.factored(expr, alone)
             if together is not None:
                 self.seen.add("TL141")
                 return self._binary(together)
@@ -159,13 +158,13 @@ class Algebra:
             return binary("+", self.times(right, -1.0), left)
         return expr
 
-    def factored(self, expr: Expr) -> Expr | None:
+    def factored(self, expr: Expr, alone: bool = False) -> Expr | None:
         """``a * f - b * f`` as ``(a - b) * f``; None if there is no common number."""
         left, right = expr.args
         for a, f in _products(left):
             for b, g in _products(right):
                 if same(f, g):
-                    return binary("*", self._binary(binary(expr.name, a, b)), f)
+                    return binary("*", self._binary(binary(expr.name, a, b), alone), f)
         return None
 
     def times(self, expr: Expr, factor: float) -> Expr:
@@ -244,11 +243,6 @@ def _with_constant(expr: Expr, left: Expr, right: Expr) -> Expr | None:
         return binary("-", number(constant.value - own), rest)
     total = own + (constant.value if expr.name == "+" else -constant.value)
     return rest if total == 0.0 else binary("+" if total > 0 else "-", rest, number(abs(total)))
-
-
-def _are_vectors(left: Expr, right: Expr) -> bool:
-    """A value of the row on the left of an element of the column."""
-    return left.axes == {"r"} and right.axes == {"c"} and right.kind in ("load", "index")
 
 
 def _size(expr: Expr) -> int:

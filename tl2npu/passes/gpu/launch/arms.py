@@ -46,16 +46,20 @@ def _share(job: Job, authors: frozenset[str]) -> None:
         for buffer in touched:
             users.setdefault(buffer, []).append(arms.get(id(stmt), ()))
     kept: dict[Buffer, list[tuple[Buffer, Arms]]] = {}
-    for buffer in (item.buffer for item in job.kernel.walk() if isinstance(item, Alloc)):
+    first = {item: item not in job.kernel.body for item in job.kernel.walk() if isinstance(item, Alloc)}
+    for item in sorted(first, key=lambda item: first[item]):  # those that all statements see come first
+        buffer = item.buffer
         if buffer.name not in authors and buffer in users.keys() - exchanged and buffer.statement is not None:
             mine = _common(users[buffer])
             other = next((one for one in kept if _is_like(one, buffer) and _are_contrary(kept[one], mine)), buffer)
-            kept.setdefault(other, []).append((buffer, mine))
+            if other is not buffer or not first[item]:
+                kept.setdefault(other, []).append((buffer, mine))
     edits, names, new, gone = Edits(job.file.index), Names(job), dict[str, str](), set[int]()
     for group in (group for group in kept.values() if len(group) > 1):
         words = zip(*(buffer.name.split("_") for buffer, _ in group), strict=False)
         stem = "_".join(word[0] for word in takewhile(lambda word: len(set(word)) == 1, words))
-        name = names.fresh(stem, f"{stem}_tile") if stem else group[0][0].name
+        taken = {buffer.name for buffer, _ in group}
+        name = min(taken) if not stem or stem in taken else names.fresh(stem, f"{stem}_tile")
         new |= {buffer.name: name for buffer, _ in group}
         for buffer, _ in group[1:]:
             assert buffer.statement is not None

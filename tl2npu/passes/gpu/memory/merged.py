@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from tl2npu.dialects.ascend.in_place import WRONG_IN_PLACE
 from tl2npu.kernel.access import accesses, writes
 from tl2npu.kernel.memory import inferred
-from tl2npu.kernel.memory.inferred import Use
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.memory.roles import uses
 from tl2npu.kernel.model import (
@@ -160,12 +159,17 @@ class _Tiles:
         for group in {id(group): group for group in self._groups.values() if len(group) > 1}.values():
             first = min(self._places[tile][0][0] for tile in group)
             kept = min((tile for tile in group if self._is_there(tile, first)), key=self._rank, default=None)
-            for buffer in group if kept is not None else ():
-                if kept is not None and buffer is not kept and buffer.statement is not None:
-                    renamed[buffer.name] = kept.name
+            if kept is None:
+                continue
+            best = min(group, key=self._rank)  # the author's, though allocated further inside
+            named = best.name if self._rank(best)[0] < self._rank(kept)[0] else kept.name
+            for buffer in group:
+                renamed[buffer.name] = named
+                if buffer is not kept and buffer.statement is not None:
                     edits.remove(buffer.statement)
                     gone |= {id(name) for name in names_in(buffer.statement)}
-                    job.change("TL137", buffer.statement, f"`{kept.name}` serves for `{buffer.name}`")
+                    shown = f"`{named}` serves for `{buffer.name if buffer.name != named else kept.name}`"
+                    job.change("TL137", buffer.statement, shown)
         if not renamed:
             return False
         for stmt in self._stmts:
@@ -175,7 +179,7 @@ class _Tiles:
                 leave(stmt.node)
                 gone |= {id(name) for name in names_in(stmt.node)}
         for name in names_in(job.located.node):
-            if name.value in renamed and id(name) not in gone:
+            if renamed.get(name.value, name.value) != name.value and id(name) not in gone:
                 edits.replace(name, name.with_changes(value=renamed[name.value]))
         job.apply(edits)
         return True
@@ -200,7 +204,7 @@ class _Tiles:
         same = one.shape == other.shape and one.dtype == other.dtype and one.outside == other.outside
         if not same or not all(tile.is_tile and tile.statement is not None for tile in (one, other)):
             return False
-        if self._is_made is not None and not (self._is_vector(one) and self._is_vector(other)):
+        if self._is_made is not None and not all(inferred.is_vector(self._uses, tile) for tile in (one, other)):
             return False
         if not self._are_there(one, other):
             return False
@@ -209,11 +213,6 @@ class _Tiles:
         if not all(self._in_place(stmt, one, other) for stmt in self._stmts):
             return False
         return self._passes(one, other) and self._passes(other, one)
-
-    def _is_vector(self, tile: Buffer) -> bool:
-        """In UB, also where only element-wise loops touch it so far, which says nothing to the compiler (TL130)."""
-        bare = self._uses.get(tile, Use()) == Use() and tile.alloc == "alloc_shared"
-        return bare or tile.memory is Memory.UB
 
     def _are_tensors(self, group: list[Buffer]) -> bool:
         """One is loaded, another one is stored, and both are named after their tensors."""

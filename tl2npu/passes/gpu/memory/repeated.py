@@ -18,6 +18,7 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, written
 from tl2npu.kernel.environment import Static
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.memory import inferred
 from tl2npu.kernel.memory.liveness import Liveness
 from tl2npu.kernel.model import Branch, Buffer, Copy, Let, Loop, Memory, Op, Scalar, Stmt, Store, children, walk
 from tl2npu.kernel.numbers import is_zero
@@ -52,7 +53,8 @@ class _Values:
         steps = Liveness(job.kernel).steps
         self._fresh = {step.stmt: step.fresh - step.reads for step in steps}
         self._live = {step.stmt: step.live for step in steps}
-        self._near = {buffer for buffer in job.kernel.buffers.values() if buffer.memory in (Memory.GM, Memory.UB)}
+        found, every = inferred.uses(job.kernel), job.kernel.buffers.values()
+        self._near = {one for one in every if one.memory is Memory.GM or inferred.is_vector(found, one)}
         """What no cross-core transfer touches: a tile is handed over once."""
         self._changed = {tensor for tensor in written(job.kernel.body) if tensor.memory is Memory.GM}
         self._products = {
@@ -112,10 +114,8 @@ class _Values:
     def _value(self, stmt: Stmt, tile: Buffer, held: _Held) -> int | None:
         """The number of what a statement makes of a tile; None if it is not compared."""
         inside = list(walk([stmt]))
-        if tile.memory is not Memory.UB or not all(map(_is_work, inside)):
-            return None
         read = {access.operand.buffer for one in inside for access in accesses(one)}
-        if read & self._changed or any(buffer.memory not in (Memory.GM, Memory.UB) for buffer in read):
+        if not all(map(_is_work, inside)) or not {tile, *read} <= self._near - self._changed:
             return None
         for buffer in read:
             held.setdefault(buffer, next(self._counter))
@@ -138,7 +138,8 @@ class _Values:
                 found = stmt.env.lookup(name)
                 if isinstance(found, Buffer):
                     kind = "tile" if found is tile else "of"
-                    texts[name] = f"${kind}" if overwritten and found is tile else f"${kind} {held[found]}"
+                    number = "" if overwritten and found is tile else held.setdefault(found, next(self._counter))
+                    texts[name] = f"${kind} {number}"
                 else:
                     texts[name] = str(found) if isinstance(found, (Sym, Static)) else name
             return texts[name]
