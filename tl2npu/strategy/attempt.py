@@ -256,7 +256,7 @@ def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
         if one.known:
             text = f"ended the copy at the end of its tensor{one.shown}"
             job.note("TL438", one.copy.node, text, "info", done=True)
-        elif one.sizes - told:
+        if one.sizes - told:
             sizes = " or ".join(f"`{size}`" for size in sorted(one.sizes - told))
             text = f"AscendNPU IR does not clamp this copy at its tensor's end if {sizes} is not a multiple of the tile"
             job.note("TL439", one.copy.node, text, "warning")

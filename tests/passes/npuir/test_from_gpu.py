@@ -381,3 +381,58 @@ def test_every_kernel_of_a_factory_is_written_for_its_new_target(launch: str, ji
     assert [kernel.disposition for kernel in result.kernels] == ["migrated", "migrated"]
     assert result.new_text is not None
     assert result.new_text.count(launch) == 0
+
+
+Q = 'Q: T.Tensor((64, 64), "int32")'
+INTEGERS = 'q = T.alloc_fragment((32, 64), "int32")\n'
+KEEP = "T.copy(q, Q[bx * 32, 0])\n"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "T.copy(x, q)\n",
+        "T.copy(A[bx * 32, 0], q)\n",
+        "T.copy(A[bx * 32 : bx * 32 + 32, 0:32], q[:, 32:64])\nT.copy(x[:, 0:32], q[:, 0:32])\n",
+        "for i, j in T.Parallel(32, 64):\n    q[i, j] = T.cast(x[i, j] * 3.0, 'int32')\n",
+        "for i, j in T.Parallel(32, 64):\n    q[i, j] = x[i, j] * 3.0\n",
+        "for i, j in T.Parallel(32, 64):\n    q[i, j] = T.if_then_else(x[i, j] > 0.0, i + 1, j)\n",
+    ],
+    ids=["tiles", "load", "parts", "cast", "store", "condition"],
+)
+def test_floats_that_become_integers_are_cut_off(made: str) -> None:
+    new = agree(gpu_file(f"{A}, {Q}", TILE + INTEGERS + made + KEEP, launch=LAUNCH), {"A": 3 * matrix()})
+    assert ('round_mode="trunc"' in new) == ("x[i, j] >" not in made)
+
+
+def test_a_store_of_floats_as_integers_is_cut_off() -> None:
+    new = agree(gpu_file(f"{A}, {Q}", TILE + "T.copy(x, Q[bx * 32, 0])\n", launch=LAUNCH), {"A": 3 * matrix()})
+    assert 'T.vcast(x, Q_part, round_mode="trunc")' in new
+
+
+def test_a_loop_that_rounds_on_the_way_is_refused() -> None:
+    loop = "for i, j in T.Parallel(32, 64):\n    q[i, j] = T.cast(x[i, j], 'int32') * 3\n"
+    text = gpu_file(f"{A}, {Q}", TILE + INTEGERS + loop + KEEP, launch=LAUNCH)
+    assert refused(text) == [("TL418", "q[i, j] = T.cast(x[i, j], 'int32') * 3")]
+
+
+def test_a_converting_load_that_ends_with_its_tensor_keeps_the_rest_of_its_tile() -> None:
+    params = 'A: T.Tensor((40, 64), "float16"), B: T.Tensor((64, 64), "float32")'
+    new = agree(gpu_file(params, TILE + STORE, launch=LAUNCH), {"A": matrix()[:40].astype(np.float16)})
+    assert "T.copy(x_part, x)" in new
+
+
+def test_a_tensor_of_one_size_ends_a_copy_whatever_the_other_axis_of_the_grid() -> None:
+    params = 'A: T.Tensor((46, M), "float32"), B: T.Tensor((46, M), "float32")'
+    body = 'x = T.alloc_shared((16, 64), "float32")\nT.copy(A[by * 16, bx * 64], x)\nT.copy(x, B[by * 16, bx * 64])\n'
+    launch = "T.Kernel(M // 64, T.ceildiv(46, 16), threads=128) as (bx, by)"
+    new = agree(
+        gpu_file(params, body, launch=launch).replace("def factory():", "def factory(M=128):"),
+        {"A": np.tile(matrix()[:46], (1, 2))},
+    )
+    assert new.count("T.min(16, 46 - by * 16)") == 1
+
+
+def test_integers_on_the_way_to_a_float_have_no_tile() -> None:
+    loop = "for i, j in T.Parallel(32, 64):\n    x[i, j] = T.cast(T.if_then_else(i > 2, j, i) << 2, 'float32')\n"
+    assert [code for code, _ in refused(gpu_file(f"{A}, {B}", TILE + loop + STORE, launch=LAUNCH))] == ["TL418"]

@@ -13,8 +13,11 @@ from tl2npu.checks.operators.samples import Sampler
 from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.subject import Subject
 from tl2npu.kernel.factories.callers import callers_of
-from tl2npu.kernel.model import Copy, Operand
+from tl2npu.kernel.model import Copy, Memory, Operand
 from tl2npu.kernel.symbolic import Opaque, Sym, Var
+
+_SOME = (64, 200)
+"""Sizes of a launch that nobody gives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +41,8 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
     sampler = Sampler(subject)
     given = subject.options.calls
     grid = subject.kernel.launch.grid if subject.kernel.launch is not None else ()
-    launched = {name for extent in grid for name in extent.names}
+    tensors = [buffer for buffer in subject.kernel.buffers.values() if buffer.memory is Memory.GM]
+    launched = {n for e in grid for n in e.names} & {n for tensor in tensors for e in tensor.shape for n in e.names}
     values = [caller.values for caller in callers_of(subject.file, subject.located, given=given)]
     for move in moves(subject):
         stmt = move.placed.stmt
@@ -58,16 +62,15 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
                 continue
             found = [where for known in calls if (where := sampler.find(move.placed, goal, known)) is not None]
             names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
-            begins = place.bounds.expanded(size - low - 1)
             if not any(names <= known.keys() for known in calls) and not found:
-                own = size.variables() - extent.variables()
-                sizes |= own
-                if not own and names <= launched:  # whatever these are, it must end there
-                    wrong.append(axis)
-                    outside |= set() if place.bounds.is_not_negative(begins) else {axis}
+                sizes |= (own := size.variables() - extent.variables())
+                if not own and all(names - known.keys() <= launched for known in calls):
+                    calls = [{**dict.fromkeys(names, some), **known} for known in calls for some in _SOME]
+                    found = [where for known in calls if (where := sampler.find(move.placed, goal, known)) is not None]
             if found:
                 wrong.append(axis)
                 shown = shown or found[0]
+                begins = place.bounds.expanded(size - low - 1)
                 if any(sampler.find(move.placed, begins, known) is not None for known in calls):
                     outside.add(axis)
         if wrong or sizes:

@@ -70,10 +70,11 @@ def cut_off(job: Job) -> None:
     for stmt in job.kernel.walk():
         if not isinstance(stmt, Copy) or [number_type(job, b) for b in (stmt.src.buffer, stmt.dst.buffer)] != _CUT:
             continue
-        sizes = _extents(job, stmt.src) or _extents(job, stmt.dst)
+        found = [extents for side in (stmt.src, stmt.dst) if (extents := _extents(job, side))]
+        sizes = max(found, key=len, default=None)
         whole = next((side.buffer for side in (stmt.src, stmt.dst) if side.is_whole and side.buffer.is_tile), None)
         near = next((b.statement for b in (stmt.dst.buffer, stmt.src.buffer) if b.statement is not None), None)
-        if stmt.via or near is None or not (whole or sizes):
+        if stmt.via or near is None or not (whole or sizes) or len({len(extents) for extents in found}) > 1:
             raise Blocked("TL454", stmt.node, "the copy would round floats, which a GPU cuts off, to integers")
         shape = shape_of(whole) if whole is not None else shape_text(job.kernel, sizes or [])
         lines, tiles = [], []
