@@ -28,7 +28,7 @@ def with_block_per_tile(kernel: Kernel) -> Kernel:
     *front, loop = without_lets(kernel.body, lambda value: value == blocks)
     assert isinstance(loop, For)
     tiles = _tiles(loop.count, block, blocks, front)
-    if tiles is None or blocks.constant == 1 or carries(kernel, loop.body):
+    if tiles is None or blocks.constant == 1 or _carries(kernel, loop.body):
         return kernel
     name = loop.var.removesuffix("_step")
     taken = {*kernel.buffers, *(stmt.name for stmt in statements(kernel.body) if isinstance(stmt, Let))}
@@ -71,7 +71,7 @@ def _by_tile(kernel: Kernel, body: Sequence[Stmt], tile: str) -> bool:
     return not written & read
 
 
-def carries(kernel: Kernel, body: Sequence[Stmt]) -> bool:
+def _carries(kernel: Kernel, body: Sequence[Stmt]) -> bool:
     """True if a turn reads a tile that the turn before has written."""
     needed: set[str] = set()
     _flow(kernel, body, set(), needed)

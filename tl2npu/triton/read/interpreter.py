@@ -11,9 +11,7 @@ from tl2npu.kernel.symbolic import Mod, Opaque, Sym, Var, const, var
 from tl2npu.source.signs import sign_of
 from tl2npu.tile.expr import OF_SIGN, Const, Index, integers, loads
 from tl2npu.tile.ir import For, If, Kernel, Let, Stmt
-from tl2npu.tile.spread import Spread
 from tl2npu.triton.read import build
-from tl2npu.triton.read.asked import equate
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.choices import apart, decided
 from tl2npu.triton.read.masks import told
@@ -21,11 +19,9 @@ from tl2npu.triton.read.moves import difference, marked, shifted
 from tl2npu.triton.read.names import COUNTED, Live, assigned, exposed, live_in, mentioned, placed, spine
 from tl2npu.triton.read.ranges import cdiv, largest
 from tl2npu.triton.read.returns import carried_on, place_of, returns
-from tl2npu.triton.read.shares import Share, share_of
-from tl2npu.triton.read.spec import Again, Source
+from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.state import Frame
 from tl2npu.triton.read.values import DType, Function, Name, Tile, Unusable, Value, integer
-from tl2npu.triton.refused import Refused
 
 _DEPTH = 12
 
@@ -305,43 +301,13 @@ class Interpreter(Calls):
             raise state.refuse("TL541", "the loop starts at a loaded number")
         down = step.constant is not None and step.constant < 0
         count = cdiv(start - stop, -step) if down else cdiv(stop - start, step)
-        pipelined = (stages.constant or 0) if stages is not None else 0
-        grid = dict(zip(state.blocks, state.spec.grid, strict=True))
-        share = None if down else share_of(state.ranges, grid, start, stop)
-        if share is not None and share.planned == share.blocks and state.spec.shares.get(stmt.lineno):
-            self.spread(stmt, share, stop, step, pipelined)
-            return
-        try:
-            self.counted(stmt, start, step, count, pipelined)
-        except Refused as refused:
-            if share is None or refused.code != "TL522" or stmt.lineno in state.spec.shares:
-                raise
-            if share.planned != share.blocks and not equate(state, share.planned, share.blocks):
-                raise
-            state.spec.shares[stmt.lineno] = True
-            raise Again from None
+        self.counted(stmt, start, step, count, (stages.constant or 0) if stages is not None else 0)
 
     def positive(self, step: Sym) -> bool:
         """True for a step that is at least 1, as the number of blocks is for each of them."""
         least = self.state.ranges.at_least_zero
         sizes = [const(1), *(var(name) for name in sorted(step.names) if least(var(name) - 1))]
         return least(step - 1) or step in [extent * size for extent in self.state.spec.grid for size in sizes]
-
-    def spread(self, stmt: ast.For, share: Share, stop: Sym, step: Sym, stages: int) -> None:
-        """The loop over a block's share of an axis with the tiles of the whole axis dealt out to the blocks in turn.
-
-        That is right where the elements of a tile are computed apart, which is seen when the kernel has been read.
-        """
-        state, frame = self.state, self.state.frame
-        block, end = var(share.block), Tile((), Index(share.end))
-        ends = {name: value for name, value in frame.env.items() if isinstance(value, Tile) and value.integer == stop}
-        frame.env.update(dict.fromkeys(ends, end))
-        count = cdiv(cdiv(share.end, step) - block, share.blocks)
-        self.counted(stmt, step * block, step * share.blocks, count, stages)
-        loop = state.out[-1]
-        assert isinstance(loop, For)
-        state.spread[stmt.lineno] = Spread(loop.var, share.block, share.blocks, step)
-        frame.env.update(ends)
 
     def unrolled(self, stmt: ast.For, start: Sym, stop: Sym, step: Sym) -> bool:
         """``tl.static_range``, written out; False where its bounds are not known or far apart: a loop does the same."""

@@ -18,7 +18,6 @@ from tl2npu.tile.narrow import with_narrow_tiles
 from tl2npu.tile.operands import with_whole_operands
 from tl2npu.tile.orientation import Crossed, with_straight_tiles
 from tl2npu.tile.persistent import with_block_per_tile
-from tl2npu.tile.spread import is_elementwise
 from tl2npu.tile.unstored import is_unstored
 from tl2npu.tile.unused import without_unused
 from tl2npu.triton.read.asked import equate
@@ -120,10 +119,6 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     useful = {param for param, beyond in state.beyond if not is_unstored(kernel, beyond, axes)}
     if useful:
         spec.strict |= useful
-        raise Again
-    mixed = [line for line, spread in state.spread.items() if not is_elementwise(kernel, spread)]
-    if mixed:
-        spec.shares |= dict.fromkeys(mixed, False)
         raise Again
     scoped = _with_scopes(kernel)
     kernel = with_block_per_tile(scoped)

@@ -60,10 +60,9 @@ class Spec:
     ``least_rows``: tensors that may have more rows than the kernel reaches, for all that is known;
     ``extrema``: lines where NaN in the data decides what a maximum or minimum is; ``narrow``: integers that the host
     must check to fit into 32 bits; ``flat``: tensors that are one axis of memory, read and written row by row;
-    ``stale``: the shape of a tensor became known while it was read; ``shares``: lines of loops over a block's share of
-    an axis -> whether their tiles are dealt out to the blocks instead; ``alike``: extents that the host gave one name,
-    one after the other; ``proofs``: those of the ranges; ``unset``: device functions with the environment variables
-    that must not be set for them; ``split``: places of the ``if`` statements whose branches both go on to the end.
+    ``stale``: the shape of a tensor became known while it was read; ``alike``: extents that the host gave one name, one
+    after the other; ``proofs``: those of the ranges; ``unset``: device functions with the environment variables that
+    must not be set for them; ``split``: places of the ``if`` statements whose branches both go on to the end.
     """
 
     function: ast.FunctionDef
@@ -96,7 +95,6 @@ class Spec:
     least_rows: set[str] = field(default_factory=set)
     extrema: set[int] = field(default_factory=set)
     narrow: set[Sym] = field(default_factory=set)
-    shares: dict[int, bool] = field(default_factory=dict)
     alike: list[tuple[Sym, Sym]] = field(default_factory=list)
     proofs: dict[object, tuple[bool, frozenset[str]]] = field(default_factory=dict)
     unset: set[tuple[str, str]] = field(default_factory=set)

@@ -11,7 +11,6 @@ from tl2npu.kernel.element_types import word
 from tl2npu.kernel.symbolic import Sym, var
 from tl2npu.tile.expr import Call, Const, Expr, Index, Load, axis, axis_of, identity, loads, rebuilt, substituted, walk
 from tl2npu.tile.ir import Buffer, Map, Origin, Scope, Stmt, writes
-from tl2npu.tile.spread import Spread
 from tl2npu.tile.unstored import Beyond
 from tl2npu.triton.read.build import most
 from tl2npu.triton.read.masks import Facts
@@ -67,7 +66,6 @@ class State:
     beyond: list[tuple[str, Beyond]] = field(default_factory=list)
     within: dict[tuple[Sym, Sym], None] = field(default_factory=dict)
     blocks: tuple[str, ...] = ()
-    spread: dict[int, Spread] = field(default_factory=dict)
     """Loops over a block's share of an axis whose tiles are dealt out to the blocks instead, by their lines."""
     zeros: dict[Load, tuple[Expr, ...]] = field(default_factory=dict)
     """Tiles that are 0 wherever one of these conditions does not hold."""
