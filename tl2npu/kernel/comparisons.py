@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 
-from tl2npu.kernel.symbolic import Opaque, Sym, opaque
+import libcst as cst
 
-OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
-    "Equal": operator.eq,
-    "NotEqual": operator.ne,
-    "LessThan": operator.lt,
-    "LessThanEqual": operator.le,
-    "GreaterThan": operator.gt,
-    "GreaterThanEqual": operator.ge,
-}
-"""What a comparison asks, by the name of its operator."""
+from tl2npu.kernel.symbolic import Opaque, Sym, opaque
+from tl2npu.source.signs import COMPUTED, sign_of
 
 _MIRRORED = {
     "Equal": "Equal",
@@ -25,6 +17,10 @@ _MIRRORED = {
     "GreaterThan": "LessThan",
     "GreaterThanEqual": "LessThanEqual",
 }
+OPERATORS: Mapping[str, Callable[[int, int], bool]] = {
+    name: COMPUTED[sign_of(getattr(cst, name)())] for name in _MIRRORED
+}
+"""What a comparison asks, by the name of its operator."""
 _OPPOSITE = {"Equal": "NotEqual", "NotEqual": "Equal"}
 
 

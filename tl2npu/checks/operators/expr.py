@@ -21,13 +21,6 @@ from tl2npu.source.tree import last_name
 Kind = Literal["load", "number", "unary", "binary", "call", "other"]
 
 _UNARY: dict[type[cst.BaseUnaryOp], str] = {cst.Minus: "-", cst.BitInvert: "~", cst.Not: "not"}
-_AUGMENTED: dict[type[cst.BaseAugOp], str] = {
-    cst.AddAssign: "+",
-    cst.SubtractAssign: "-",
-    cst.MultiplyAssign: "*",
-    cst.DivideAssign: "/",
-    cst.FloorDivideAssign: "//",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,4 +108,4 @@ def value_of(store: Store, evaluator: Evaluator) -> Expr:
     if not store.augmented or not isinstance(store.node, cst.AugAssign):
         return right
     left = Expr("load", store.node.target, operand=store.target)
-    return Expr("binary", store.value.node, _AUGMENTED.get(type(store.node.operator), "?"), (left, right))
+    return Expr("binary", store.value.node, sign_of(store.node.operator), (left, right))
