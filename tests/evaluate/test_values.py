@@ -269,3 +269,16 @@ def test_floats_made_of_bits(dtype: str, bits: int, expected: float) -> None:
     """
     found = values(gpu(body), {"X": np.full((16, 8), bits), "Y": np.zeros((16, 8))}, M=16, N=8)["Y"]
     assert np.all(found == expected)
+
+
+def test_one_element_behind_the_end_is_filled() -> None:
+    """``copy_gm_to_ub`` with no valid row or column, as the compiler writes it for these, fills the tile."""
+    body = """
+    x = T.alloc_shared((1,), "float32")
+    T.tile.fill(x, 7.0)
+    T.copy({}, x)
+    T.copy(x, Y[b, 0])
+    """
+    for place in ("X[b * 40, 0]", "X[0, b * 40]"):
+        found = values(npu(body.format(place), 1), {"X": X, "Y": NOTHING}, M=40, N=32)["Y"]
+        np.testing.assert_array_equal(found[:3, 0], [X[0, 0], 0, 0])

@@ -72,6 +72,8 @@ def test_masks_programs_and_what_is_not_stored() -> None:
         ("tl.load(x + rows * 6 + 5 - rows)", X[np.arange(4), 5 - np.arange(4)]),
         ("scaled(tl.sum(v, 1))", X.sum(1) * 3),
         ("scaled(tl.sum(v, 1), by=-7 // 2)", X.sum(1) * -4),
+        ("tl.full((4,), 70000.0, tl.float16).to(tl.float32)", np.full(4, np.inf)),
+        ("tl.full((4,), 70000.0, tl.float32)", np.full(4, 70000.0)),
     ],
 )
 def test_expressions(value: str, expected: np.ndarray[Any, Any]) -> None:

@@ -41,7 +41,8 @@ def copy(
     if on_chip and src.tile.in_global and (any(low) or high != full or not full) and not (high == full == []):
         _fill(dst, starts[1], extents[1], pad, gpu)
     if not _in_reach(src, dst, axes, starts):
-        if on_chip and src.tile.in_global and dst.tile.halved and not gpu:  # its one row is a clamped axis all the same
+        # The compiler clamps the last two axes of a tensor, those of extent 1 too (ascend.cc), and fills what is left.
+        if on_chip and src.tile.in_global and not gpu and _in_reach(src, dst, axes, starts, clamped=2):
             _fill(dst, starts[1], extents[1], pad, gpu)
         return
     if any(b <= a for a, b in zip(low, high, strict=True)):
@@ -160,9 +161,11 @@ def _moved(
     return low, high
 
 
-def _in_reach(src: Region, dst: Region, axes: list[list[int]], starts: list[list[int]]) -> bool:
+def _in_reach(src: Region, dst: Region, axes: list[list[int]], starts: list[list[int]], clamped: int = 0) -> bool:
+    """Whether the single places of axes of extent 1 lie inside, but for the last ``clamped`` axes of the source."""
     for side, own, start in zip((src, dst), axes, starts, strict=True):
-        for axis, place in enumerate(start):
+        last = len(start) - clamped if side is src else len(start)
+        for axis, place in enumerate(start[:last]):
             if axis not in own and not 0 <= place < side.tile.shape[axis]:
                 return False
     return True

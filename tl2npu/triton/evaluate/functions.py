@@ -5,6 +5,7 @@ Source: triton-lang/triton 3.8, ``python/triton/language/core.py`` and ``standar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -127,6 +128,12 @@ def _cdiv(x: Array, div: Array) -> Array:
     return truncated(x + div - 1, div)
 
 
+def _held(value: Any, dtype: str) -> Any:
+    """A number as a float type holds it: infinite where it is too large for that."""
+    is_large = isinstance(value, float) and arithmetic.is_float(dtype) and abs(value) > arithmetic.closest(dtype, False)
+    return math.copysign(math.inf, value) if is_large else value
+
+
 _FLOAT32 = DType("float32")
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "load": _load,
@@ -144,7 +151,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "arange": lambda start, end: np.arange(int(start), int(end)),
     "zeros": lambda shape, dtype=_FLOAT32: arithmetic.cast(np.zeros(_shape(shape)), dtype.name),
     "zeros_like": np.zeros_like,
-    "full": lambda shape, value, dtype: arithmetic.cast(np.full(_shape(shape), value), dtype.name),
+    "full": lambda shape, value, dtype: arithmetic.cast(np.full(_shape(shape), _held(value, dtype.name)), dtype.name),
     "cast": lambda input, *args, **words: converted(input, *args, **words),
     "where": lambda condition, x, y: np.where(np.asarray(condition) != 0, x, y),
     "broadcast_to": lambda input, shape, *more: np.broadcast_to(input, _shape(shape, more)),
