@@ -41,7 +41,7 @@ SURVIVORS: dict[tuple[str, str], str] = {
         "gpu/flash_macros",
         "dropped: for i in T.serial(block_M): T.tile.sub(column_minu ... block_M // 2))) -> pass",
     ): "only the causal mask reads the tile, and these arguments are not causal",
-    ("gpu/flash_sink", "type: accum_dtype -> 'float16' (14)"): "the tile holds whole numbers that float16 has",
+    ("gpu/flash_sink", "type: accum_dtype -> 'float16' (13)"): "the tile holds whole numbers that float16 has",
     ("gpu/mamba_state", "type: \"float32\" -> 'float16' (2)"): "the token that comes back is zeros",
     ("gpu/mamba_state", "type: accum_dtype -> 'float16' (6)"): "the operand is rounded to float16 right behind it",
     (

@@ -410,10 +410,11 @@ def test_a_store_of_floats_as_integers_is_cut_off() -> None:
     assert 'T.vcast(x, Q_part, round_mode="trunc")' in new
 
 
-def test_a_loop_that_rounds_on_the_way_is_refused() -> None:
-    loop = "for i, j in T.Parallel(32, 64):\n    q[i, j] = T.cast(x[i, j], 'int32') * 3\n"
+@pytest.mark.parametrize("store", ["q[i, j] = T.cast(x[i, j], 'int32') * 3", "x[i, j] = T.cast(x[i, j], 'int32')"])
+def test_a_loop_that_rounds_on_the_way_is_refused(store: str) -> None:
+    loop = f"for i, j in T.Parallel(32, 64):\n    {store}\n"
     text = gpu_file(f"{A}, {Q}", TILE + INTEGERS + loop + KEEP, launch=LAUNCH)
-    assert refused(text) == [("TL418", "q[i, j] = T.cast(x[i, j], 'int32') * 3")]
+    assert refused(text) == [("TL418", store)]
 
 
 def test_a_converting_load_that_ends_with_its_tensor_keeps_the_rest_of_its_tile() -> None:

@@ -36,7 +36,8 @@ def in_loops(job: Job) -> None:
             if isinstance(stmt, Store) and (places := list(_conversions(job, stmt))):
                 ranges = [item for above in stmts if isinstance(above, Loop) for item in above.ranges]
                 alone = sum(not isinstance(one, Loop) for one in stmts) == 1 and not stmt.augmented and not stmt.via
-                if not alone or places != [stmt.value.node] or not covers(stmt.target, ranges):
+                whole = places == [stmt.value.node] and number_type(job, stmt.target.buffer) == "int"
+                if not alone or not whole or not covers(stmt.target, ranges):
                     text = f"`{code(places[0])}` becomes an integer, which this loop would round and a GPU cuts off"
                     raise Blocked("TL418", places[0], text)
                 _cut_off(job, plan, names, loop, stmt)
