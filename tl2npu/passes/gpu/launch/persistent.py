@@ -39,8 +39,8 @@ def loop_over_tasks(job: Job) -> None:
     launch = job.kernel.launched
     cores = DEVICES[job.options.device].cube_cores or _USUAL_CORES
     if grid_at_run_time(job) and hands_over(job.kernel):
-        _write(job, launch, str(cores))
-        text = f"the number of blocks is known at run time only: wrote a persistent loop for {cores} cores"
+        _write(job, launch, _blocks(job, launch, cores))
+        text = "the number of blocks is known at run time only: wrote a persistent loop in a block for each core"
         job.change("TL128", launch.node, text)
         return
     asked = _asked(job, launch)
