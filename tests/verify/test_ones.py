@@ -92,3 +92,30 @@ def test_tiles_that_are_larger_need_not_fit() -> None:
     result = by_calls(old, old, call, check=None)
     assert result.ok, result.diagnostics
     assert any("also with BM = 2" in note for note in result.notes)
+
+
+GROUPS = (
+    HEAD
+    + """
+
+@tilelang.jit(out_idx=[1], pass_configs=pass_configs)
+def f(heads, M=32, N=64, groups=1):
+    @T.prim_func
+    def main(X: T.Tensor((heads // groups, M, N), "float32"), Y: T.Tensor((heads, M, N), "float32")):
+        with T.Kernel(heads, threads=1, is_npu=True) as (cid):
+            x = T.alloc_shared((M, N), "float32")
+            T.copy(X[cid // groups, 0, 0], x)
+            T.copy(x, Y[cid, 0, 0])
+
+    return main
+"""
+)
+
+
+def test_a_size_is_divided_without_a_rest() -> None:
+    """Three groups of four heads would be one head of keys, and the fourth would read behind it."""
+    result = by_calls(GROUPS, GROUPS, Call("f", {"heads": 4}), check=None)
+    assert result.ok, result.diagnostics
+    assert any("groups = 2" in note for note in result.notes)
+    wrong = by_calls(GROUPS, GROUPS.replace("cid // groups", "cid"), Call("f", {"heads": 4}), check=None)
+    assert not wrong.ok

@@ -267,6 +267,8 @@ class Larger:
             shape = shape_of(found.kernel)
             alike = len(shape.counts) == len(self.shape.counts)
             more = {self._names[n] for n in self._counts if alike and before.counts[n] == 1 != shape.counts[n]}
+            if isinstance(value, int) and not _divides(current.kernel, found.kernel, factor):
+                continue
             matters = single and _told(found.kernel) != _told(current.kernel)
             self.units |= more | ({f"`{name}`"} if matters else set())
             fits = (single and factor == 2) or _tiles(shape) == _tiles(self.shape)
@@ -307,6 +309,17 @@ def _told(kernel: Kernel) -> tuple[Any, ...]:
     shapes = [tuple(d for d in p.shape if isinstance(d, int)) for p in kernel.params if isinstance(p, Buffer)]
     inside = [list(_constants(stmt)) for launch in kernel.launches for stmt in statements(launch.body)]
     return _tiles(shape), shape.counts, shapes, inside
+
+
+def _divides(before: Kernel, after: Kernel, factor: float) -> bool:
+    """Whether extents of tensors that become smaller are divided by the factor without a rest: `heads // groups`."""
+    pairs = [(one, other) for one, other in zip(_extents(before), _extents(after), strict=False) if other < one]
+    return all(other * factor == one for one, other in pairs)
+
+
+def _extents(kernel: Kernel) -> list[int]:
+    tensors = [param for param in kernel.params if isinstance(param, Buffer)]
+    return [size for tensor in tensors for size in tensor.shape if isinstance(size, int)]
 
 
 def _constants(part: Any) -> Iterator[Any]:

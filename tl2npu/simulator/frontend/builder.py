@@ -130,7 +130,8 @@ class Builder:
         """Append a statement at the current line."""
         if not stmt.site.line:
             stmt.site = self.here()
-        if self.launch is None and isinstance(stmt, Alloc) and stmt.buffer.memory == "ub":
+        memories = ("ub", "shared") if self.npu else ("ub",)
+        if self.launch is None and isinstance(stmt, Alloc) and stmt.buffer.memory in memories:
             self.outside.append(stmt)
             return
         if self.launch is None:
