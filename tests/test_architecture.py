@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "costs": set(),
     "cost": DATA | {"source", "kernel", "checks", "options", "costs"},
     "costing": {"cost", "costs", "languages", "options"},
-    "suppress": set(),
+    "suppress": {"codes"},
     "todo": set(),
     "evaluate": DATA | {"source", "kernel", "checks"},
     "strategy": DATA | {"source", "kernel", "passes", "checks", "evaluate", "options", "suppress"},

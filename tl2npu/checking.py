@@ -122,7 +122,7 @@ def unparsable(text: str, path: str, error: SourceError) -> FileResult:
 
 def unused_comments(suppressions: Suppressions) -> list[Diagnostic]:
     """A finding for each comment that silences nothing."""
-    return [finding("TL904", line, f"{code} is not reported here") for line, code in suppressions.unused()]
+    return [finding("TL904", line, why) for line, why in suppressions.unused()]
 
 
 def _check_kernel(

@@ -7,7 +7,9 @@ import re
 import tokenize
 from dataclasses import dataclass, field
 
-_MARK = re.compile(r"#\s*tl2npu:\s*ignore\[([A-Z0-9,\s]+)\]")
+from tl2npu.codes import CODES
+
+_MARK = re.compile(r"#\s*tl2npu:\s*ignore\b(?!-)\s*(?:\[([^\]]*)\])?")
 
 
 @dataclass(eq=False)
@@ -26,8 +28,8 @@ class Suppressions:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             match = _MARK.search(token.string) if token.type == tokenize.COMMENT else None
             if match:
-                codes = frozenset(code.strip() for code in match.group(1).split(",") if code.strip())
-                found.codes[token.start[0]] = codes
+                codes = {code.strip().upper() for code in (match.group(1) or "").split(",")}
+                found.codes[token.start[0]] = frozenset(codes - {""} or codes)
         return found
 
     def covers(self, line: int, code: str) -> bool:
@@ -38,7 +40,12 @@ class Suppressions:
         return True
 
     def unused(self) -> list[tuple[int, str]]:
-        """Suppressions that nothing needed."""
-        return sorted(
-            (line, code) for line, codes in self.codes.items() for code in codes if (line, code) not in self.used
-        )
+        """Suppressions that nothing needed, by line, with what is wrong with them."""
+        left = ((line, code) for line, codes in self.codes.items() for code in codes if (line, code) not in self.used)
+        return [(line, _said(code)) for line, code in sorted(left)]
+
+
+def _said(code: str) -> str:
+    if not code:
+        return "it names no code, as in `# tl2npu: ignore[TL830]`"
+    return f"{code} is not reported here" if code in CODES else f"there is no code {code}"

@@ -81,3 +81,11 @@ def test_a_file_that_is_no_python(tmp_path: Path) -> None:
     code, output = run(str(path))
     assert code == 2
     assert str(path) in output
+
+
+def test_a_call_of_what_is_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "gemm.py"
+    path.write_text(GEMM.format(sizes="1024, 1024, 1024, 128, 256, 128"))
+    code, output = run(str(path), "--args", "nosuch(M=1)")
+    assert code == 2
+    assert "--args nosuch(M=1): no kernel is made by a function of that name" in output

@@ -113,6 +113,13 @@ def test_verify_what_differs(folder: Path) -> None:
     assert float(done.stdout.split()[-1]) > 1.0
 
 
+def test_a_report_is_a_file_beside_what_is_shown(folder: Path) -> None:
+    shown = call("verify", "old.py", "wrong.py", *CALL, cwd=folder)
+    done = call("verify", "old.py", "wrong.py", *CALL, "--report", "found.json", cwd=folder)
+    assert (done.returncode, done.stdout) == (shown.returncode, shown.stdout)
+    assert json.loads((folder / "found.json").read_text())["ok"] is False
+
+
 def test_verify_says_which_script_failed(folder: Path) -> None:
     """Every launch agrees, and the new script still asks for something else."""
     (folder / "asks.py").write_text(MIGRATED.replace("x * 0.5", "x * 0.25"))

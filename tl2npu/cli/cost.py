@@ -65,6 +65,9 @@ def cost(
         found.append((str(path), made))
         if style == "text":
             click.echo(text(str(path), made), nl=False)
+    names = {name for _, made in found for one in made for name in one.kernel.split(".")}
+    if unknown := [call for call in options.calls if found and call.partition("(")[0] not in names]:
+        raise click.UsageError(f"--args {unknown[0]}: no kernel is made by a function of that name")
     if kernels and not any(made for _, made in found):
         raise click.UsageError(f"no kernel is called {kernels[0]!r}")
     if style == "json":

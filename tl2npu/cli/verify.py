@@ -137,7 +137,9 @@ def verify(
         from tl2npu.report import csv
 
         table.write_text(csv.table(result), encoding="utf-8")
-    shown = style == "text" and report is None
+    if report is not None:
+        say(reports.as_json(result) if style == "json" else reports.text(result), report, to_stderr=False)
+    shown = style == "text" or report is not None
     color, width = shown and wants_color(sys.stdout), width_of(sys.stdout) if shown else None
-    say(reports.as_json(result) if style == "json" else reports.text(result, color, width), report, to_stderr=False)
+    say(reports.text(result, color, width) if shown else reports.as_json(result), None, to_stderr=False)
     sys.exit(exit_code(result))

@@ -119,3 +119,9 @@ def test_some_columns_of_several_rows_lose_their_stride_in_an_atomic_addition() 
     given = np.zeros((M, N), np.float32)
     load(text, Session(reading="actual"))["factory"]()(A.copy(), given)
     np.testing.assert_array_equal(given[:16, :32], A.ravel()[: 16 * 32].reshape(16, 32))
+
+
+def test_more_blocks_than_a_launch_has() -> None:
+    kernel = developer(f"{TILE}, {OUT}", 'a = T.alloc_ub((M, N), "float32")\nT.copy(A, a)\nT.copy(a, C)', blocks=65536)
+    with pytest.raises(SimulatorError, match="65,536 blocks: a launch of more than 65,535 fails with error 107000"):
+        outputs(kernel, {"A": A})

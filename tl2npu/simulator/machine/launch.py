@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tl2npu.devices import MOST_BLOCKS
 from tl2npu.simulator.errors import SimulatorError
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer, Region
@@ -186,6 +188,9 @@ class Runner:
         """Execute all blocks. ``values`` of symbols and scalar parameters; ``arrays`` of tensors by buffer number;
         ``made``: those among them that the call made."""
         grid = [int(_number(e, values)) for e in self.launch.extents]
+        if self.launch.is_npu and math.prod(grid) > MOST_BLOCKS:
+            text = f"{math.prod(grid):,} blocks: a launch of more than {MOST_BLOCKS:,} fails with error 107000"
+            raise SimulatorError(text, self.launch.site)
         blocks = list(itertools.product(*(range(n) for n in reversed(grid))))
         vectors = [count for kind, count, body in self.program.cores if kind == "V" and body]
         sync = Sync(max(vectors, default=1), len(blocks))
