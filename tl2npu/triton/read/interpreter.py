@@ -18,12 +18,14 @@ from tl2npu.triton.read.masks import told
 from tl2npu.triton.read.moves import difference, marked, shifted
 from tl2npu.triton.read.names import COUNTED, Live, assigned, exposed, live_in, mentioned, placed, spine
 from tl2npu.triton.read.ranges import cdiv, largest
-from tl2npu.triton.read.returns import carried_on, place_of, returns
+from tl2npu.triton.read.returns import carried_on, place_of, returns, statements_in
 from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.state import Frame
 from tl2npu.triton.read.values import DType, Function, Name, Tile, Unusable, Value, integer
 
 _DEPTH = 12
+_MOST_COPIED = 40
+"""Statements behind a branch that both of its arms may go on with: more make kernels that take minutes to read."""
 
 
 class Returned(Exception):
@@ -51,8 +53,10 @@ class Interpreter(Calls):
     def run(self, body: Sequence[ast.stmt]) -> None:
         """Read statements in order."""
         for number, stmt in enumerate(body):
-            if isinstance(stmt, ast.If) and (returns(stmt) or place_of(stmt) in self.state.spec.split):
-                self.ending(stmt, body[number + 1 :])
+            rest = body[number + 1 :]
+            parts = place_of(stmt) in self.state.spec.split and statements_in(rest) <= _MOST_COPIED
+            if isinstance(stmt, ast.If) and (returns(stmt) or parts):
+                self.ending(stmt, rest)
                 return
             self.stmt(stmt)
 

@@ -11,6 +11,11 @@ def returns(node: ast.AST) -> bool:
     return any(isinstance(item, ast.Return) for item in ast.walk(node))
 
 
+def statements_in(body: Sequence[ast.stmt]) -> int:
+    """How many statements there are, those in loops and branches counted."""
+    return sum(isinstance(node, ast.stmt) for stmt in body for node in ast.walk(stmt))
+
+
 def carried_on(stmt: ast.If, rest: Sequence[ast.stmt]) -> tuple[ast.If, list[ast.stmt]]:
     """An ``if`` whose branches both go on with what follows, and what is behind it then: a ``return``, if any does."""
     if any(map(returns, (stmt, *rest))):
