@@ -66,10 +66,6 @@ def _pair(args: Args) -> tuple[Region, Region]:
     return source, target
 
 
-def _rounded(values: Array, dtype: str) -> Array:
-    return arithmetic.cast(values, dtype, "CAST_RINT")
-
-
 def _copy(args: Args) -> None:
     """A copy that converts into a part of a tile makes the tile anew (``InsertSliceWithCast``)."""
     source, target = _pair(args)
@@ -81,7 +77,7 @@ def _copy(args: Args) -> None:
     whole = list(target.shape) == list(target.tile.shape)
     if source.tile.dtype != target.tile.dtype and not target.tile.in_global and not whole:
         target.tile.data[...] = arithmetic.lost(target.tile.shape, target.tile.dtype)
-    target.assign(_rounded(values, target.tile.dtype))
+    target.assign(arithmetic.cast(values, target.tile.dtype, "CAST_RINT"))
 
 
 def _atomic_add(args: Args) -> None:
@@ -116,6 +112,7 @@ def _met(*operands: Any) -> list[Array]:
 
 
 def _value(operand: Any) -> Array:
+    operand = Region.whole(operand) if isinstance(operand, Tile) else operand
     return operand.view() if isinstance(operand, Region) and operand.extents is not None else operators.operand(operand)
 
 
@@ -127,7 +124,7 @@ def _element_wise(op: Operator) -> Callable[[Args], None]:
     functions = {name: arithmetic.function(name) for name in program.co_names if name not in used}
 
     def function(args: Args) -> None:
-        values = _met(*(_value(_tile(args[name])) for name in used))
+        values = _met(*(_value(args[name]) for name in used))
         found = eval(program, {"__builtins__": {}}, {**functions, **dict(zip(used, values, strict=True))})
         _put(_sized(args, written, args.get("size")), found)
         for name in _BESIDE & args.keys():
@@ -135,10 +132,6 @@ def _element_wise(op: Operator) -> Callable[[Args], None]:
             beside.assign(arithmetic.lost(tuple(beside.shape), beside.tile.dtype))
 
     return function
-
-
-def _tile(operand: Any) -> Any:
-    return Region.whole(operand) if isinstance(operand, Tile) else operand
 
 
 def _put(target: Region, values: Array, mode: str = "CAST_RINT") -> None:
@@ -152,7 +145,7 @@ def _put(target: Region, values: Array, mode: str = "CAST_RINT") -> None:
 
 
 def _spread(args: Args) -> None:
-    _put(region(args, "dst"), _value(_tile(args["src"])))
+    _put(region(args, "dst"), _value(args["src"]))
 
 
 def _cast(args: Args) -> None:
@@ -164,7 +157,7 @@ def _cast(args: Args) -> None:
 
 
 def _compare(args: Args) -> None:
-    left, right = _met(_value(_tile(args["A"])), _value(_tile(args["B"])))
+    left, right = _met(_value(args["A"]), _value(args["B"]))
     _put(region(args, "C"), arithmetic.COMPARISONS[str(args["cmp_mod"]).upper()](left, right))
 
 

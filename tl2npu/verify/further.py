@@ -6,6 +6,7 @@ is none. Inputs that the old kernel cannot handle, or answers with infinities an
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -306,20 +307,19 @@ def _tiles(shape: Shape) -> list[Any]:
 def _told(kernel: Kernel) -> tuple[Any, ...]:
     """All numbers of a kernel: its sizes and constants. What changes none of them is an option of its compilation."""
     shape = shape_of(kernel)
-    shapes = [tuple(d for d in p.shape if isinstance(d, int)) for p in kernel.params if isinstance(p, Buffer)]
     inside = [list(_constants(stmt)) for launch in kernel.launches for stmt in statements(launch.body)]
-    return _tiles(shape), shape.counts, shapes, inside
+    return _tiles(shape), shape.counts, _extents(kernel), inside
 
 
 def _divides(before: Kernel, after: Kernel, factor: float) -> bool:
     """Whether extents of tensors that become smaller are divided by the factor without a rest: `heads // groups`."""
-    pairs = [(one, other) for one, other in zip(_extents(before), _extents(after), strict=False) if other < one]
-    return all(other * factor == one for one, other in pairs)
+    pairs = zip(*(itertools.chain(*_extents(kernel)) for kernel in (before, after)), strict=False)
+    return all(other * factor == one for one, other in pairs if other < one)
 
 
-def _extents(kernel: Kernel) -> list[int]:
-    tensors = [param for param in kernel.params if isinstance(param, Buffer)]
-    return [size for tensor in tensors for size in tensor.shape if isinstance(size, int)]
+def _extents(kernel: Kernel) -> list[tuple[int, ...]]:
+    """What is a number in the shapes of the tensors."""
+    return [tuple(d for d in p.shape if isinstance(d, int)) for p in kernel.params if isinstance(p, Buffer)]
 
 
 def _constants(part: Any) -> Iterator[Any]:

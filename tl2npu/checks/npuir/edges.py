@@ -6,12 +6,12 @@ takes the region as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tl2npu.checks.operators.samples import Sampler
 from tl2npu.checks.operators.starts import moves
-from tl2npu.checks.subject import Subject
+from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.factories.callers import callers_of
 from tl2npu.kernel.model import Copy, Memory, Operand
 from tl2npu.kernel.symbolic import Opaque, Sym, Var
@@ -60,21 +60,26 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
                 continue
             if place.bounds.is_not_negative(goal):
                 continue
-            found = [where for known in calls if (where := sampler.find(move.placed, goal, known)) is not None]
+            tried = calls
             names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
+            found = _found(sampler, move.placed, goal, tried)
             if not any(names <= known.keys() for known in calls) and not found:
                 sizes |= (own := size.variables() - extent.variables())
                 if not own and all(names - known.keys() <= launched for known in calls):
-                    calls = [{**dict.fromkeys(names, some), **known} for known in calls for some in _SOME]
-                    found = [where for known in calls if (where := sampler.find(move.placed, goal, known)) is not None]
+                    tried = [{**dict.fromkeys(names, some), **known} for known in calls for some in _SOME]
+                    found = _found(sampler, move.placed, goal, tried)
             if found:
                 wrong.append(axis)
                 shown = shown or found[0]
-                begins = place.bounds.expanded(size - low - 1)
-                if any(sampler.find(move.placed, begins, known) is not None for known in calls):
+                if _found(sampler, move.placed, place.bounds.expanded(size - low - 1), tried):
                     outside.add(axis)
         if wrong or sizes:
             yield Overrun(stmt, tuple(wrong), frozenset(outside), shown, bool(wrong), frozenset(sizes))
+
+
+def _found(sampler: Sampler, placed: Placed, goal: Sym, tried: Iterable[Mapping[str, int]]) -> list[str]:
+    """Where a number is negative, for those sizes that show it."""
+    return [where for known in tried if (where := sampler.find(placed, goal, known)) is not None]
 
 
 def _axes(outer: Operand, inner: Operand) -> Iterator[tuple[int, Sym, Sym, Sym]]:

@@ -29,12 +29,12 @@ def in_loops(job: Job) -> None:
     plan, names = Plan(job), Names(job)
     for loop in parallel_nests(job.kernel.body):
         stmts = list(walk([loop]))
-        extents = [item.extent for above in stmts if isinstance(above, Loop) for item in above.ranges]
-        if any(map(job.late.is_late, extents)) or not all(isinstance(one, (Loop, Let, Store)) for one in stmts):
+        ranges = [item for above in stmts if isinstance(above, Loop) for item in above.ranges]
+        is_late = any(job.late.is_late(item.extent) for item in ranges)
+        if is_late or not all(isinstance(one, (Loop, Let, Store)) for one in stmts):
             continue  # it runs element by element
         for stmt in stmts:
             if isinstance(stmt, Store) and (places := list(_conversions(job, stmt))):
-                ranges = [item for above in stmts if isinstance(above, Loop) for item in above.ranges]
                 alone = sum(not isinstance(one, Loop) for one in stmts) == 1 and not stmt.augmented and not stmt.via
                 whole = places == [stmt.value.node] and number_type(job, stmt.target.buffer) == "int"
                 if not alone or not whole or not covers(stmt.target, ranges):

@@ -130,11 +130,10 @@ class Builder:
         """Append a statement at the current line."""
         if not stmt.site.line:
             stmt.site = self.here()
-        memories = ("ub", "shared") if self.npu else ("ub",)
-        if self.launch is None and isinstance(stmt, Alloc) and stmt.buffer.memory in memories:
-            self.outside.append(stmt)
-            return
         if self.launch is None:
+            if isinstance(stmt, Alloc) and stmt.buffer.memory in ("ub", *["shared"] * self.npu):
+                self.outside.append(stmt)
+                return
             raise TraceError("a statement of the kernel outside of `with T.Kernel(...)`", stmt.site)
         self.body.append(stmt)
 

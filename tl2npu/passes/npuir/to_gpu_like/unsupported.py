@@ -32,7 +32,9 @@ def _expert(stmt: Stmt) -> str | None:
     return None
 
 
-_WITHOUT = frozenset("""
+_WITHOUT = frozenset(
+    """
     vshr vbitcast verf transpose pad flip gather reshape interleave deinterleave arange concat
-    """.split())
+    """.split()
+)
 _MEMORIES = frozenset({"L1", "L0A", "L0B", "L0C", "ub"})
