@@ -405,6 +405,13 @@ def test_floats_that_become_integers_are_cut_off(made: str) -> None:
     assert ('round_mode="trunc"' in new) == ("x[i, j] >" not in made)
 
 
+def test_truths_are_whole_numbers() -> None:
+    loops = "for i, j in T.Parallel(32, 64):\n    m[i, j] = x[i, j] > 0.0\n"
+    loops += "for i, j in T.Parallel(32, 64):\n    q[i, j] = T.cast(m[i, j], 'int32')\n"
+    body = TILE + INTEGERS + 'm = T.alloc_fragment((32, 64), "bool")\n' + loops + KEEP
+    assert "T.vcast" not in agree(gpu_file(f"{A}, {Q}", body, launch=LAUNCH), {"A": matrix()})
+
+
 def test_a_store_of_floats_as_integers_is_cut_off() -> None:
     new = agree(gpu_file(f"{A}, {Q}", TILE + "T.copy(x, Q[bx * 32, 0])\n", launch=LAUNCH), {"A": 3 * matrix()})
     assert 'T.vcast(x, Q_part, round_mode="trunc")' in new

@@ -17,7 +17,7 @@ from tl2npu.kernel.model import Let, Loop, Store, walk
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.casts import cast_parts, is_cast, parallel_nests
 from tl2npu.passes.npuir.vectorised import covers
-from tl2npu.passes.writing.numbers import number_type
+from tl2npu.passes.writing.numbers import element_type, number_type
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.tiles import shape_text
@@ -69,7 +69,7 @@ def _is_float(job: Job, stmt: Store, node: cst.CSTNode) -> bool:
         return True
     if isinstance(node, cst.Subscript):
         load = job.file.evaluator.operand(node, stmt.env)
-        return load is not None and number_type(job, load.buffer) != "int"
+        return load is not None and not element_type(job, load.buffer).startswith(("int", "uint", "bool"))
     if isinstance(node, cst.Call) and is_cast(job, node):
         return not is_integer(cast_parts(job, node)[1])
     return any(_is_float(job, stmt, child) for child in children(node))
