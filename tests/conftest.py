@@ -1,4 +1,5 @@
-"""What is the same for all tests: the environment of processes, when garbage is collected, and that none is timed."""
+"""What is the same for all tests: the environment of processes, when garbage is collected, which run without being
+asked for, and that none is timed."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,8 +30,27 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.dont_write_bytecode, sys.pycache_prefix = False, folder
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: tests of limits of time wait."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without ``-m``, ``-k`` and paths, tests that are marked as thorough are left out."""
+    everything = [Path(argument).resolve() for argument in config.args] == [config.rootpath / "tests"]
+    if config.option.markexpr or config.option.keyword or not everything:
+        return
+    thorough = [item for item in items if item.get_closest_marker("thorough")]
+    items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=thorough)
+
+
 def pytest_collection_finish() -> None:
     # Thousands of tests and all modules stay until the end; to look through them again and again takes a tenth.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
+    gc.set_threshold(1_000_000, 20, 100)
+
+
+def pytest_sessionfinish() -> None:
+    gc.freeze()  # pytest looks through everything five times for what could not be finalised

@@ -347,6 +347,7 @@ def verdicts(name: str, *options: str) -> tuple[str, list[str], int, list[str], 
     return word, errors, done.exit_code, wrong, checked.exit_code
 
 
+@pytest.mark.thorough
 def test_one_kernel_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
@@ -378,6 +379,7 @@ def test_one_kernel_has_one_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (ignored.exit_code, "1 kernel: 1 migrated\n" in ignored.stdout) == (0, True)
 
 
+@pytest.mark.thorough
 def test_quiet_prints_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)

@@ -9,6 +9,8 @@ import pytest
 
 from tests.in_process import python, tl2npu
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT / "fixtures"
 GPU = FIXTURES / "gpu" / "flash_attention" / "before.py"

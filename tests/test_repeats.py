@@ -18,6 +18,8 @@ import pytest
 
 from benchmarks.repeats import KINDS, Work, work_of
 
+pytestmark = pytest.mark.thorough
+
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CEILINGS = {  # the mean over every third fixture of a group, for each kernel
     "gpu": (1, 0.1, 1.1, 11, 9.4, 39.9, 96.5, 0.7),

@@ -122,6 +122,7 @@ def test_it_can_be_built(site: Path, tmp_path: Path) -> None:
     assert (tmp_path / "html" / "rules" / "tool" / "TL904-unused-suppression" / "index.html").is_file()
 
 
+@pytest.mark.thorough
 def test_the_picture_is_not_stale() -> None:
     """Run ``python docs/picture.py`` if this fails."""
     pytest.importorskip("pty")

@@ -28,6 +28,7 @@ def move(root: Path, name: str) -> Callable[[], None]:
     return lambda: shutil.move(root / "away", root / name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("imports", "prefix", "missing"),
     [

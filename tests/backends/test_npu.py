@@ -11,7 +11,10 @@ import pytest
 
 from tests.backends.support import CALL, HEAD, NEW, OLD, Machine, codes, said
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-ins are POSIX programs")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(os.name != "posix", reason="the stand-ins are POSIX programs"),
+]
 
 GPU = (
     HEAD

@@ -30,14 +30,16 @@ def _errors(text: str) -> set[tuple[str, str]]:
     return {(item.code, item.message) for item in found if item.severity != "info"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("group", ["cube", "expert", "mma", "refused", "vid", "workspace"])
-def test_repeatsing_kernels_are_in_order(group: str) -> None:
+def test_kernels_of_the_fixtures_are_in_order(group: str) -> None:
     """Every one of these runs on the simulator without a hazard."""
     for path in sorted((FIXTURES / group).glob("*/before.py")):
         found = [code for code, _ in _errors(path.read_text()) if "TL780" <= code <= "TL789"]
         assert found == [], path.parent.name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", KERNELS)
 def test_dropped_flags(name: str) -> None:
     text = (FIXTURES / name / "before.py").read_text()

@@ -38,6 +38,7 @@ def _statement(draw: random.Random, depth: int) -> str:
     }.get(kind, f"T.tile.add({x}, {y}, {z})\n")
 
 
+@pytest.mark.thorough
 def test_random_kernels() -> None:
     draw, found, spared = random.Random(7), 0, 0
     for _ in range(PROGRAMS):

@@ -10,6 +10,8 @@ import pytest
 from tests.kernel.support import file_of, source
 from tl2npu.kernel.flags.balance import Imbalance, imbalances
 
+pytestmark = pytest.mark.thorough
+
 PIPELINE = """
 with T.Scope("C"):
     T.set_flag("mte1", "mte2", 0)

@@ -21,6 +21,8 @@ from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.source.notebook import Notebook
 
+pytestmark = pytest.mark.thorough
+
 OTHER = FACTORY.replace("gemm_leaky", "second")
 CELLS = ["# Prose", IMPORTS, FACTORY, "!ls\nx = 1", OTHER, REFERENCE]
 

@@ -121,6 +121,7 @@ def test_positions_in_units(client: Client, tmp_path: Path) -> None:
     assert broken["range"]["end"] == {"line": 0, "character": len(line.encode("utf-16-le")) // 2}
 
 
+@pytest.mark.thorough
 def test_an_editor_that_knows_little(tmp_path: Path) -> None:
     pytest.importorskip("pygls")
     client = Client(tmp_path)
@@ -146,6 +147,7 @@ def test_the_configuration_of_the_workspace(client: Client, tmp_path: Path) -> N
     assert any("developer-threads1" in item["message"] for item in client.diagnostics(1))
 
 
+@pytest.mark.thorough
 def test_files_of_the_workspace_are_not_imported(tmp_path: Path) -> None:
     """A file beside the kernels that has the name of a module is not that module."""
     pytest.importorskip("pygls")
@@ -166,6 +168,7 @@ def test_without_the_extra(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_what_may_go_wrong_is_a_warning() -> None:
     """Tiles that may not fit (TL801) were shown as information, beside an offer to migrate the kernel."""
     pytest.importorskip("lsprotocol")

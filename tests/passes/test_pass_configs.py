@@ -359,6 +359,7 @@ def test_a_taken_name() -> None:
     assert compiled(developer(text)) == [ALL]
 
 
+@pytest.mark.thorough
 def test_running_again_changes_nothing() -> None:
     for head, jit in WRITTEN.values():
         once = migrated(gemm_file(jit=jit, head=head)).new_text or ""

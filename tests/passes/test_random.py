@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.passes.support import block, migrated, only, right_or_refused, same_results, vector_file
+
+pytestmark = pytest.mark.thorough
 
 ALLOCS = "".join(f'{name} = T.alloc_ub((16, 64), "float32")\n' for name in "abc") + (
     'm = T.alloc_ub((16, 1), "float32")\nv = T.alloc_ub((16,), "float32")\nw = T.alloc_ub((64,), "float32")\n'

@@ -19,6 +19,8 @@ from tests.fixture_case import Case, load_all
 from tests.respelled.spellings import SPELLINGS, respelled
 from tests.test_fixtures import migrate, run_both, short
 
+pytestmark = pytest.mark.thorough
+
 NOT_YET = {
     ("mma/two_source_scores", "negated"): "the load of the first rounds is looked for in the first branch",
 }

@@ -9,6 +9,8 @@ import pytest
 
 from tests.robustness.support import KERNEL, call
 
+pytestmark = pytest.mark.thorough
+
 LINES = 20_000
 
 

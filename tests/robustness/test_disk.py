@@ -17,6 +17,8 @@ from tl2npu.options import Options
 from tl2npu.results import FileResult
 from tl2npu.source import inplace
 
+pytestmark = pytest.mark.thorough
+
 TEXT = b"import tilelang\n# prim_func\nold\n"
 NEW = TEXT.replace(b"old", b"new")
 

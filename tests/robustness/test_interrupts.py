@@ -12,7 +12,10 @@ import pytest
 
 from tests.robustness.support import alive, contents, interrupt, processes, start, told, wait_until
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups"),
+]
 
 TEXT = b"import tilelang\n# prim_func\nold\n"
 NEW = TEXT.replace(b"old", b"new")

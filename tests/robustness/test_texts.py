@@ -10,6 +10,8 @@ import pytest
 
 from tests.robustness.support import KERNEL, call
 
+pytestmark = pytest.mark.thorough
+
 AFTER: dict[str, str] = {}
 
 

@@ -15,6 +15,8 @@ from tl2npu import files, migration
 from tl2npu.options import Options
 from tl2npu.results import FileResult
 
+pytestmark = pytest.mark.thorough
+
 TEXT = b"import tilelang\n# prim_func\nold\n"
 
 

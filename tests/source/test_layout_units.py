@@ -76,6 +76,7 @@ def test_parts_are_laid_out_as_the_whole_would_be(old: str, new: str, tmp_path: 
     assert relayout(OLD, changed, tmp_path / "x.py") == formatted(changed)
 
 
+@pytest.mark.thorough
 def test_parts_of_the_fixtures_are_laid_out_as_the_whole_would_be() -> None:
     for text in TEXTS:
         if formatted(text) != text:

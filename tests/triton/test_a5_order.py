@@ -16,6 +16,8 @@ from tl2npu.triton.a5.ir import CORES, Core, Event, Scope
 from tl2npu.triton.a5.order import merged
 from tl2npu.triton.refused import Refused
 
+pytestmark = pytest.mark.thorough
+
 CHIPS = frozenset({"x", "y"})
 Step = tuple[str, str, int]
 """``write`` of a number to a buffer, ``read`` of a buffer under a number, ``set`` or ``wait`` of an event."""

@@ -19,6 +19,8 @@ from tl2npu.simulator.hazards import Report
 from tl2npu.simulator.run import run_script
 from tl2npu.simulator.standin.session import Session
 
+pytestmark = pytest.mark.thorough
+
 KERNELS = Path(__file__).parents[1] / "simulator" / "hazards" / "kernels" / "in_core.py"
 X = np.random.default_rng(0).standard_normal((48, 16)).astype(np.float32)
 CASES = {case.name: case for case in cases()}

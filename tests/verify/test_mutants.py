@@ -16,6 +16,8 @@ from tests.mutations.mutants import KINDS, Mutant, mutants
 from tests.mutations.survivors import SURVIVORS
 from tests.mutations.trial import Trial
 
+pytestmark = pytest.mark.thorough
+
 CASES = {case.name: case for case in load_all()}
 SAMPLE = {
     "gpu/online_softmax": 17,

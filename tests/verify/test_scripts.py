@@ -164,6 +164,7 @@ def test_what_a_function_was_called_with_is_not_known_if_it_binds_a_parameter_ag
     assert "no factory 'scale'" in result.diagnostics[0].message
 
 
+@pytest.mark.thorough
 def test_time_is_limited_and_children_of_children_end(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     hang = f"""
@@ -196,6 +197,7 @@ def _wait_for_end(pid: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.thorough
 def test_the_time_of_a_kernel_is_its_own() -> None:
     multiply = "            T.tile.mul(x, x, factor)\n"
     slow = MIGRATED.replace(multiply, multiply + "            for _ in T.serial(10 ** 8):\n    " + multiply)
@@ -214,6 +216,7 @@ LONG = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("calls", [(), (Call("scale", {"rows": 64}),)], ids=["script", "call"])
 def test_a_call_that_is_small_enough_is_named(calls: tuple[Call, ...]) -> None:
     """Where the time is used up: the same factory with other arguments, which is verified."""

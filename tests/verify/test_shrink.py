@@ -80,6 +80,7 @@ def test_where_nothing_can_be_halved() -> None:
     assert said == "nothing was shrunk: no argument can be halved without changing the tiles"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shrink", [True, False])
 def test_a_verification_says_what_was_shrunk(shrink: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The traced shapes are what counts: the tensors of the shrunk call are small, so it ends at once."""

@@ -44,6 +44,7 @@ def migrated(condition: str) -> str:
     return agree(kernel(body), values(), threads="1").split("for k in", 1)[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(24))
 def test_random_chains(seed: int) -> None:
     draw = random.Random(seed)

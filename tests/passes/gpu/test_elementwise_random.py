@@ -15,6 +15,8 @@ from tl2npu.passes.gpu import elementwise
 from tl2npu.passes.job import Job
 from tl2npu.source.index import Index
 
+pytestmark = pytest.mark.thorough
+
 TILES = "x[i, j]|z[i, j]|o[i, j]|s[i]|r[i]|w[j]|v[j]|h[i, j]|g[i]|2.0|soft|(-1.5)|3".split("|")
 VECTORS = "s[i]|r[i]|g[i]|r[0]|2.0|soft|(-1.5)|3".split("|")
 CONDITIONS = {
