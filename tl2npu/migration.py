@@ -202,8 +202,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         around = host.of_file(original, module, kernels)
         module = around.module
         done.changes += [Change("TL124", original.first_line(node) or 1, text) for node, text in around.changes]
-        for code, left in (("TL125", around.left), ("TL100", around.of_fp8)):
-            diagnostics += [finding(code, original.first_line(node) or 1, text) for node, text in left]
+        diagnostics += host.remaining(around, original, kernels)
         if any(kernel.rewritten for kernel in kernels):
             module, dropped = configs.of_file(module, kernels, file.users.may_take)
             done.changes += [Change("TL122", original.first_line(node) or 1, text) for node, text in dropped]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.passes.gpu.support import gpu_file, result_of
 from tl2npu.passes.host.code import retarget
+from tl2npu.results import judged
 from tl2npu.source.index import Index
 
 BODY = """
@@ -47,6 +48,8 @@ def host(text: str) -> str:
         ("assert platform.is_cuda()", "assert platform.is_cuda()"),
         ("torch.cuda.synchronize()", "torch.npu.synchronize()"),
         ("e = torch.cuda.Event(enable_timing=True)", "e = torch.npu.Event(enable_timing=True)"),
+        ("major, minor = torch.cuda.get_device_capability(0)", "major, minor = (0, 0)"),
+        ("major = torch.cuda.get_device_capability()[0]", "major = (0, 0)[0]"),
         ("g = torch.cuda.CUDAGraph()", "g = torch.npu.NPUGraph()"),
         ('torch.set_default_device("cuda")', 'torch.set_default_device("npu")'),
         ('p.add_argument("--device", default="cuda")', 'p.add_argument("--device", default="npu")'),
@@ -206,6 +209,31 @@ def test_the_factory_of_a_migrated_kernel_asks_the_npu_all_the_same() -> None:
     assert second == HOST
     other = REFUSED[REFUSED.index("@tilelang") :]
     assert asked not in (result_of(f"{asked}\nimport torch\n{migrated}\n\n{other}{HOST}").new_text or "")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("torch.cuda.nvtx.mark('x')", "fails on an NPU"),
+        ("torch.cuda.nvtx.mark('x') if torch.cuda.is_available() else None", None),
+        ("f = lambda: torch.cuda.nvtx.mark('x')", None),
+    ],
+)
+def test_a_factory_that_needs_a_gpu_is_an_error_of_its_kernel_alone(line: str, said: str | None) -> None:
+    other = KERNEL[KERNEL.index("@tilelang") :].replace("def factory", "def other")
+    text = "import torch\n" + KERNEL.replace("    @T.prim_func", f"    {line}\n    @T.prim_func", 1) + "\n\n" + other
+    result = judged(result_of(text))
+    assert [kernel.errors for kernel in result.kernels] == [("TL125",) if said else (), ()]
+    (found,) = [item for item in result.diagnostics if item.code == "TL125"]
+    assert (said or "no known NPU counterpart") in found.message
+
+
+def test_an_import_that_needs_a_gpu_is_an_error_of_the_file() -> None:
+    other = KERNEL[KERNEL.index("@tilelang") :].replace("def factory", "def other")
+    result = judged(result_of(f"import torch\n\ntorch.cuda.nvtx.mark('x')\n{KERNEL}\n\n{other}"))
+    assert [kernel.errors for kernel in result.kernels] == [("TL125",), ("TL125",)]
+    guarded = judged(result_of(f"import torch\n\nif True:\n    torch.cuda.nvtx.mark('x')\n{KERNEL}\n\n{other}"))
+    assert [kernel.errors for kernel in guarded.kernels] == [(), ()]
 
 
 def test_host_code_of_a_file_without_a_migrated_kernel_stays() -> None:

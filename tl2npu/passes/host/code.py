@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import libcst as cst
 
+from tl2npu.codes import finding
 from tl2npu.dialects.pass_configs import canonical_key
 from tl2npu.kernel.expressions import code, one_line
 from tl2npu.kernel.factories.factory import is_prim_func
@@ -17,13 +18,15 @@ from tl2npu.passes.host.imports import add_import, without_unused
 from tl2npu.passes.host.torch import SAME_IN_NPU, device_text, is_device, joined_device
 from tl2npu.passes.plain.types.names import TypeNames
 from tl2npu.passes.plain.types.rewrite import rewrite
-from tl2npu.results import KernelResult
+from tl2npu.results import Diagnostic, KernelResult
 from tl2npu.source.edits import Edits
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import children, last_name, mentioned
 
 _CORES = 'int(torch.npu.get_device_properties("npu").cube_core_num)'
+_NO_CAPABILITY = "(0, 0)"
+"""``torch.npu.get_device_capability`` returns None, and the guide of torch_npu says to write a fixed pair."""
 _BENCH_ARGUMENTS = frozenset({"backend", "dynamic_symbolic_constraints", "device", "early_stop_baseline", "cache_size"})
 _ABOUT_GPUS = (
     *("torch.cuda.", "tilelang.cuda.", "tilelang.carver.arch.CUDA", "tilelang.carver.arch.CDNA"),
@@ -34,6 +37,7 @@ _TUNER_ARGUMENTS = frozenset({"use_pipeline", "enable_grouped_compile", "group_c
 _TUNER_ARGUMENTS |= {"benchmark_multi_gpu", "early_stop", "early_stop_factor"}
 _HOST_KINDS = frozenset({cst.Attribute, cst.SimpleString, cst.FormattedString, cst.Call, cst.Decorator})
 _TIMED = frozenset({"set_profile_args", "autotune"})
+_PERHAPS = (cst.If, cst.Try, cst.TryStar, cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.BaseComp)
 _GPU_MARKS = ("requires_cuda", "requires_rocm", "requires_gfx")
 
 
@@ -47,6 +51,8 @@ class Host:
     left: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
     of_fp8: list[tuple[cst.CSTNode, str]] = field(default_factory=list)
     """What TL100 says of places that stay."""
+    fatal: dict[cst.CSTNode, str | None] = field(default_factory=dict)
+    """Of ``left``: what each call of a function comes to, with its name, or each import of the file, with None."""
 
 
 Said = list[tuple[cst.CSTNode, str]]
@@ -71,6 +77,22 @@ def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]
         host.left += [] if (first := uses_gpu(host.module)) is None else [(first, text)]
         return host
     return retarget(original, module, any("TL100" in kernel.codes for kernel in kernels))
+
+
+def remaining(host: Host, original: Index, kernels: Sequence[KernelResult]) -> Iterator[Diagnostic]:
+    """What is said of host code that stays: an error of the kernels that no call gets to for it, and of the import."""
+    for node, text in host.of_fp8:
+        yield finding("TL100", original.first_line(node) or 1, text)
+    for node, text in host.left:
+        found = finding("TL125", original.first_line(node) or 1, text)
+        function = host.fatal.get(node, "")
+        own = [kernel.name for kernel in kernels if kernel.rewritten and kernel.name.partition(".")[0] == function]
+        if function is None:
+            yield replace(found, severity="error", message=f"{text}, so this file cannot be imported")
+        for name in own:
+            yield replace(found, severity="error", kernel=name, message=f"{text}, so `{function}` fails on an NPU")
+        if function is not None and not own:
+            yield found
 
 
 @dataclass(eq=False)
@@ -205,6 +227,8 @@ def _devices(host: Host, tree: Tree, edits: Edits) -> None:
             replace(node, device_text(node))
         elif type(node) is cst.FormattedString and is_device(index, node):
             replace(node, joined_device(node))
+        elif type(node) is cst.Call and names.resolve(node.func) == "torch.cuda.get_device_capability":
+            replace(node, cst.parse_expression(_NO_CAPABILITY))
         elif type(node) is cst.Call:
             for arg in _bench_arguments(node):
                 edits.remove(arg)
@@ -291,3 +315,7 @@ def _note_rest(host: Host, tree: Tree) -> None:
             inner = inner.value
         seen.add(id(inner))
         host.left.append((node, f"`{one_line(node)}` is for a GPU and has no known NPU counterpart"))
+        if index.enclosing(node, *_PERHAPS) is None and index.enclosing(node, cst.Call) is not None:
+            within = [above for above in index.ancestors(node) if isinstance(above, (cst.FunctionDef, cst.ClassDef))]
+            if len(within) < 2 and not any(isinstance(above, cst.ClassDef) for above in within):
+                host.fatal[node] = within[0].name.value if within else None
