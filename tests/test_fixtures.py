@@ -119,6 +119,7 @@ def test_check_finds_no_error_in_developer_kernels(case: Case, tmp_path: Path) -
     assert [d for d in result.diagnostics if d.severity == "error" and short(d.kernel) in names] == []
 
 
+@pytest.mark.thorough
 def test_black_files_are_fixed_points_of_black(case: Case) -> None:
     """The new file, most of whose lines are the old ones; an old file that is none says so."""
     text = case.after if case.style == "black" else case.before
