@@ -363,8 +363,12 @@ def test_unsafe_is_named_only_where_migrate_writes_the_tiles() -> None:
     ("blocks", "store", "said"),
     [
         (8, "T.copy(y, Y[cid * 32 + vid * 16, 0])", []),
-        (7, "T.copy(y, Y[cid * 32 + vid * 16, 0])", ["the stores to `Y` end at 224 of 256 on its axis 0"]),
-        (8, "T.copy(y[:, 0:32], Y[cid * 32 + vid * 16, 0])", ["the stores to `Y` end at 32 of 64 on its axis 1"]),
+        (7, "T.copy(y, Y[cid * 32 + vid * 16, 0])", ["no store reaches elements 224 to 255 of 256 on axis 0 of `Y`"]),
+        (
+            8,
+            "T.copy(y[:, 0:32], Y[cid * 32 + vid * 16, 0])",
+            ["no store reaches elements 32 to 63 of 64 on axis 1 of `Y`"],
+        ),
         (7, "for n in range(2):\n    T.copy(y, Y[(cid + n) * 32 + vid * 16, 0])", []),
         (7, "T.copy(y, Y[cid * 32 + vid * 16, 0])\nT.copy(y, Y[224 + vid * 16, 0])", []),
     ],

@@ -40,6 +40,7 @@ from tl2npu.checks.operators import (
     starts,
     tile_bounds,
     unfilled,
+    untouched,
     unwritten,
     values,
 )
@@ -101,6 +102,7 @@ AS_IT_STANDS: tuple[Check, ...] = (doubled.check, flags.check)
 BY_HAND: tuple[Check, ...] = (
     *AS_IT_STANDS,
     unwritten.check,
+    untouched.check,
     both_store.check,
     flags.check_places,
     intrinsics.check_slow,
@@ -141,15 +143,15 @@ def check_families(subject: Subject, checks: Sequence[Check]) -> list[Finding]:
 def check_as_it_stands(subject: Subject) -> list[Finding]:
     """What is wrong with a kernel that is judged as somebody wrote it.
 
-    Of a kernel that is a GPU's in all that it calls, its launch is named, and nothing else: that its fragments lie in
-    L0C, say, is no news to anybody who has not migrated it.
+    Of a kernel that is a GPU's in all that it calls, its launch is named, and what it leaves out of its tensors: that
+    its fragments lie in L0C, say, is no news to anybody who has not migrated it.
     """
     launch = subject.kernel.launch
     if launch is None or launch.threads is None or subject.kernel.dialect != "gpu" or _calls_ascend(subject):
         found = [*check_kernel(subject), *_findings(subject, AS_IT_STANDS if _is_npuir(subject) else BY_HAND)]
         return [replace(f, severity=f.as_it_stands) if f.as_it_stands is not None else f for f in found]
     text = "this is a GPU kernel: `is_npu=True` is missing (try `tl2npu migrate`)"
-    return [Finding("TL815", launch.call, text)]
+    return [Finding("TL815", launch.call, text), *_findings(subject, (untouched.check,))]
 
 
 def _calls_ascend(subject: Subject) -> bool:

@@ -94,7 +94,7 @@ class Sampler:
             env = placed.stmt.env
             holds = all(self._holds(node, env, values, place) is taken for node, taken in guards)
             if holds and self._runs(place, values):
-                return self._shown(place, values, [n for n in known if not told or n in told], sym)
+                return self.shown(place, values, [n for n in known if not told or n in told], sym)
         return None
 
     def _runs(self, place: Place, values: Mapping[str, int]) -> bool:
@@ -115,7 +115,8 @@ class Sampler:
         """Some of the known ways to call the factory, of those that reach a statement."""
         return [known for known in values if self.is_reachable(placed, known)][:_CALLS]
 
-    def _shown(self, place: Place, values: Mapping[str, int], sizes: Sequence[str], sym: Sym) -> str:
+    def shown(self, place: Place, values: Mapping[str, int], sizes: Sequence[str], sym: Sym) -> str:
+        """The block and the turn in words, with those of the sizes that an expression depends on."""
         block = self.subject.kernel.cid  # a name of the tool, where it wrote the launch
         texts = [
             f"block {values[name]}" if name == block else f"{name.split('@')[0]}={values[name]}"

@@ -1,5 +1,4 @@
-"""TL775, TL776: tiles that are read and that nothing writes, or of which the last part is never written; TL799:
-tensors that a call returns without their last part.
+"""TL775, TL776: tiles that are read and that nothing writes, or of which the last part is never written.
 
 On-chip memory holds what was there before: no compiler fills it, and ``tl2npu run`` names the read. A load that is
 smaller than its tile does fill the rest, of 16-bit and 32-bit types (``copy_gm_to_ub`` of
@@ -8,17 +7,13 @@ smaller than its tile does fill the rest, of 16-bit and 32-bit types (``copy_gm_
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from itertools import product
 
 from tl2npu.checks.operators.samples import Sampler
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, reads, writes
-from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factories.positions import compilations, indices
 from tl2npu.kernel.handover import region
 from tl2npu.kernel.model import Buffer, Copy, Memory, Op, Opaque, Operand, Scalar, Stmt, Store
 from tl2npu.kernel.ranges.bounds import Bounds
@@ -28,11 +23,8 @@ _MASKING = ("tile.select", "tile.compare", "tile.transpose", "tile.gather_mask")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
-    """One finding for each such tile, where it is read first, and for each such tensor, where it is written last."""
+    """One finding for each such tile, where it is read first."""
     unclear, writers = _writers(subject)
-    for tensor in _returned(subject):
-        if tensor not in unclear and tensor in writers:
-            yield from _ends_early(subject, tensor, writers[tensor])
     for buffer in subject.kernel.buffers.values():
         if not buffer.is_tile or buffer.memory is Memory.VAR or buffer.index >= 0 or buffer in unclear:
             continue
@@ -57,44 +49,6 @@ def _writers(subject: Subject) -> tuple[set[Buffer], dict[Buffer, list[tuple[Pla
         for operand in writes(stmt):
             found.setdefault(operand.buffer, []).append((placed, operand))
     return unclear, found
-
-
-def _returned(subject: Subject) -> Iterator[Buffer]:
-    """The tensors that a call makes and returns, in every compilation of the file."""
-    positions: list[set[int]] = []
-    for compilation in compilations(subject.located):
-        try:
-            found = indices(subject.file, subject.located, compilation, "out_idx")
-        except Blocked:
-            return
-        positions.append(set(found.positions) if found is not None else set())
-    wanted = set.intersection(*positions) if positions else set()
-    yield from (buffer for buffer in subject.kernel.params if buffer.index in wanted)
-
-
-def _ends_early(subject: Subject, tensor: Buffer, written: list[tuple[Placed, Operand]]) -> Iterator[Finding]:
-    """Every store ends before the end of an axis, for the sizes of a known call: a grid of ``M // 32`` blocks, say."""
-    parts = [(placed, part) for placed, operand in written if (part := _part(placed.stmt, operand)) is not None]
-    if len(parts) < len(written):
-        return
-    sampler = Sampler(subject)
-    for known, (axis, extent) in product(subject.values, enumerate(tensor.shape)):
-        size = extent.evaluate(known)
-        try:
-            end = _end(sampler, [(placed, sum(part[axis], const(0))) for placed, part in parts], size or 0, known)
-        except ZeroDivisionError:  # nothing is built of these sizes
-            continue
-        if size is not None and end < size:
-            sizes = ", ".join(f"{name}={known[name]}" for name in sorted(extent.variables()) if name in known)
-            text = f"the stores to `{tensor.name}` end at {end} of {size} on its axis {axis}"
-            yield Finding("TL799", written[-1][0].stmt.node, f"{text}{f' with {sizes}' if sizes else ''}")
-            return
-
-
-def _end(sampler: Sampler, ends: list[tuple[Placed, Sym]], size: int, known: Mapping[str, int]) -> int:
-    """The least number up to ``size`` that none of these expressions exceeds."""
-    every = [(_bounds(sampler, placed, known), end.substitute(known)) for placed, end in ends]
-    return bisect_left(range(size), True, key=lambda n: all(bounds.is_not_negative(n - end) for bounds, end in every))
 
 
 def _partly(subject: Subject, buffer: Buffer, written: list[tuple[Placed, Operand]]) -> Iterator[Finding]:

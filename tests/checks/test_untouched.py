@@ -1,0 +1,135 @@
+"""Parts of tensors that no block loads or stores (TL221, TL223, TL799, TL842, TL885), of kernels as they stand."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.checks.support import PLAIN, source
+from tests.fixture_case import load_all
+from tl2npu.checking import check_text
+from tl2npu.options import Options
+from tl2npu.results import Diagnostic
+
+PARAMS = 'X: T.Tensor((256, 64), "float32"), Y: T.Tensor((256, 64), "float32")'
+RULES = ("TL221", "TL223", "TL799", "TL842", "TL885")
+X, Y = "X[cid * 32 + vid * 16, 0]", "Y[cid * 32 + vid * 16, 0]"
+
+
+def said(text: str) -> list[Diagnostic]:
+    return [item for item in check_text(text, "k.py", Options()).diagnostics if item.code in RULES]
+
+
+def copied(load: str, store: str, **settings: object) -> list[tuple[str, str]]:
+    """What is said of a kernel in Expert mode that copies tiles of 16 rows: 32 rows a block, on two vector cores."""
+    body = f"T.copy({load}, x)\nT.barrier_all()\nT.tile.exp(x, x)\nT.barrier_all()\nT.copy(x, {store})"
+    body = 'x = T.alloc_ub((16, 64), "float32")\nwith T.Scope("V"):\n' + textwrap.indent(body, "    ")
+    given = {"launch": PLAIN, "keys": (), "params": PARAMS, **settings}
+    return [(item.code, item.severity) for item in said(source(body, **given))]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("load", "store", "expected"),
+    [
+        (X, Y, []),
+        ("X[(cid * 2 + vid) * 16, 0]", "Y[(2 * cid + vid) * 16, 0]", []),
+        ("X[vid * 128 + cid * 16, 0]", "Y[vid * 128 + cid * 16, 0]", []),  # a half of the tensor for each core
+        ("X[cid * 32 + (1 - vid) * 16, 0]", Y, []),  # the halves change places
+        ("X[cid * 32 + vid * 32, 0]", Y, [("TL221", "warning")]),
+        (X, "Y[cid * 32 + vid * 32, 0]", [("TL221", "error")]),
+        (X, "Y[cid * 32 + vid * 8, 0]", [("TL221", "error")]),
+        ("X[cid * 32, 0]", Y, [("TL223", "warning")]),
+        ("X[cid * 64 + vid * 16, 0]", Y, [("TL221", "warning")]),
+        ("X[256 + cid * 32 + vid * 16, 0]", Y, [("TL221", "warning")]),
+        ("X[cid * 64, 0]", "Y[cid * 64, 0]", [("TL885", "error"), ("TL885", "error")]),
+        ("X[cid * 16, 0]", "Y[cid * 16, 0]", [("TL799", "warning")]),
+    ],
+)
+def test_halves_that_do_not_meet(load: str, store: str, expected: list[tuple[str, str]]) -> None:
+    assert copied(load, store) == expected
+
+
+def test_a_grid_that_is_rounded_up_is_no_fault() -> None:
+    """The second vector core of the last block begins behind the end, and all rows are copied."""
+    params = 'X: T.Tensor((240, 64), "float32"), Y: T.Tensor((240, 64), "float32")'
+    assert copied(X, Y, params=params) == []
+
+
+def test_sizes_that_no_call_gives() -> None:
+    """Rows between others are told for usual sizes; an end may be left out on purpose."""
+    sizes = {
+        "launch": "T.Kernel(M // block, is_npu=True) as (cid, vid)",
+        "params": 'X: T.Tensor((M, 64), "float32"), Y: T.Tensor((M, 64), "float32")',
+        "args": "M, block",
+    }
+    load, store = "X[cid * block + vid * 16, 0]", "Y[cid * block + vid * 16, 0]"
+    assert copied(load, store, **sizes, tail="factory(256, 32)") == []
+    assert copied(load, store, **sizes, tail="factory(256, 64)") == [("TL221", "warning"), ("TL221", "error")]
+    assert copied(load, store, **sizes) == [("TL221", "warning"), ("TL221", "error")]
+
+
+GPU = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def scale(M=256, N=128, rows=64):
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float16"), Y: T.Tensor((M, N), "float16")):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, rows), threads=128) as (bx, by):
+            x = T.alloc_shared((rows, 64), "float16")
+            T.copy(X[by * rows, bx * 64], x)
+            for i, j in T.Parallel(rows, 64):
+                x[i, j] = x[i, j] * 2
+            T.copy(x, Y[by * rows, bx * 64])
+
+    return main
+"""
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        ("X[by * rows, bx * 64]", []),
+        ("X[M + by * rows, bx * 64]", ["TL885"]),
+        ("X[by * M, bx * 64]", ["TL885"]),
+        ("X[by * rows, bx * 128]", ["TL885"]),
+        ("X[by * rows, 0]", []),  # one tile for all
+        ("X[by // 2 * rows, bx * 64]", []),
+    ],
+)
+def test_tiles_of_a_gpu_that_begin_behind_their_tensor(index: str, expected: list[str]) -> None:
+    assert [item.code for item in said(GPU.replace("X[by * rows, bx * 64]", index))] == expected
+
+
+EXCHANGE = next(case.before for case in load_all() if case.name == "expert/alternating_scopes")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("", "", []),
+        ("workspace_1[bx, vid * tile // 2, 0]", "workspace_1[bx, vid * tile, 0]", ["TL221"]),
+        ("workspace_1[bx, vid * tile // 2, 0]", "workspace_1[bx, 0, 0]", ["TL842"]),
+        ("workspace_1[bx,", "workspace_1[0,", ["TL842"]),
+    ],
+)
+def test_workspaces_of_expert_kernels(old: str, new: str, expected: list[str]) -> None:
+    assert old in EXCHANGE
+    assert [item.code for item in said(EXCHANGE.replace(old, new) if old else EXCHANGE)] == expected
+
+
+@pytest.mark.parametrize(
+    ("blocks", "step", "help"),
+    [
+        (8, 32, "a block moves by 32 and stores 16: store the rest at `+ vid * 16`, or move by 16"),
+        (1, 32, "a block moves by 32 and stores 16: store the rest at `+ vid * 16`, or move by 16"),
+        (8, 16, "launch `T.ceildiv(M, rows)` blocks; copies end with their tensor"),
+    ],
+)
+def test_the_advice_says_whether_blocks_or_rows_of_a_block_are_missing(blocks: int, step: int, help: str) -> None:
+    body = f'x = T.alloc_ub((16, 64), "float32")\nT.copy(X[cid * {step}, 0], x)\nT.copy(x, Y[cid * {step}, 0])'
+    text = source(body, launch=f"T.Kernel({blocks}, is_npu=True) as (cid, vid)", params=PARAMS, keys=())
+    assert [item.help for item in said(text) if item.code == "TL799"] == [help]

@@ -1,0 +1,267 @@
+"""TL221, TL223, TL799, TL842, TL885: parts of a tensor that no block of a launch loads or stores, by mistake.
+
+For the sizes of a known call, what all blocks, vector cores and turns of the loops copy is written down, axis by axis.
+What is left out is a fault where it goes with ``vid``, where the kernel stored it, where a copy begins outside of the
+tensor instead, and in a tensor that a call makes and returns: the runtime gives it no values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tl2npu.checks.operators.samples import Sampler
+from tl2npu.checks.subject import Finding, Placed, Subject, some
+from tl2npu.dialects.catalogue import Kind
+from tl2npu.kernel.access import accesses
+from tl2npu.kernel.blocked import Blocked
+from tl2npu.kernel.expressions import code
+from tl2npu.kernel.factories.positions import compilations, indices
+from tl2npu.kernel.handover import Region, region
+from tl2npu.kernel.model import CUBE_MEMORY, Access, Buffer, Copy, Memory, Op, Operand, Stmt
+from tl2npu.kernel.ranges.numbers import number_of
+from tl2npu.kernel.symbolic import Div, Mod, const
+from tl2npu.results import Severity
+
+_TURNS, _CALLS = 2048, 3
+"""So many turns are looked at, for so many calls."""
+_TILE, _SIZE = 64, 512
+"""Of tiles and of other sizes where no call gives them."""
+_Spans = dict[tuple[int, int], dict[str, int]]
+"""First element and the one behind the last, each with the numbers of a block and turn."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What one access takes of a tensor; ``inner`` is the other side of a copy."""
+
+    placed: Placed
+    operand: Operand
+    region: Region
+    inner: Operand | None
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """The first part that is left out of each tensor, by its loads and by its stores."""
+    loads: dict[Buffer, list[_Part]] = {}
+    stores: dict[Buffer, list[_Part]] = {}
+    unclear: set[Buffer] = set()
+    for placed in subject.statements:
+        for access in accesses(placed.stmt):
+            tensor = access.operand.buffer
+            part = _part(placed, access) if tensor.memory is Memory.GM else None
+            if part is None or len(part.region) != len(tensor.shape):
+                unclear.add(tensor)
+                continue
+            for parts, wanted in ((loads, access.reads), (stores, access.writes)):
+                if wanted:
+                    parts.setdefault(tensor, []).append(part)
+    judge = _Judge(subject, loads, stores)
+    for tensor in subject.kernel.params:
+        if tensor not in unclear:
+            yield from judge.stored(tensor)
+            yield from judge.loaded(tensor)
+
+
+def _part(placed: Placed, access: Access) -> _Part | None:
+    stmt, operand = placed.stmt, access.operand
+    other = _other(stmt, operand)
+    if other is not None:
+        return _Part(placed, operand, region(operand, other), other)
+    if operand.dims is not None and not access.element and any(dim.extent is None for dim in operand.dims):
+        return None  # of an operator, from here on
+    return _Part(placed, operand, region(operand, operand), None)
+
+
+def _other(stmt: Stmt, operand: Operand) -> Operand | None:
+    if isinstance(stmt, Copy):
+        return stmt.src if operand is stmt.dst else stmt.dst if operand is stmt.src else None
+    given = dict(stmt.operands) if isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC else {}
+    return given.get("src") if operand is given.get("dst") else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Left:
+    """An axis of a tensor of which something is left out: ``gaps`` by these accesses, in a call with these sizes."""
+
+    axis: int
+    size: int
+    known: Mapping[str, int]
+    spans: Mapping[_Part, _Spans]
+    gaps: Sequence[tuple[int, int]]
+
+    def __str__(self) -> str:
+        first, end = self.gaps[0]
+        one = f"element {first}" if end == first + 1 else f"elements {first} to {end - 1}"
+        return f"{one} of {self.size} on axis {self.axis} of `{next(iter(self.spans)).operand.buffer.name}`"
+
+
+class _Judge:
+    """What is left out in one kernel."""
+
+    def __init__(
+        self, subject: Subject, loads: Mapping[Buffer, list[_Part]], stores: Mapping[Buffer, list[_Part]]
+    ) -> None:
+        self.subject, self.sampler = subject, Sampler(subject)
+        self.loads, self.stores = loads, stores
+        self.is_gpu = subject.kernel.dialect == "gpu"
+        self.vid = None if self.is_gpu else subject.kernel.vid
+        self.returned = _returned(subject)
+        every = [part for parts in stores.values() for part in parts]
+        self.splits = any(self._moves(part, axis) for part in every for axis in range(len(part.region)))
+        self.calls = [(known, self._invented(known)) for known in some(subject.shown)[:_CALLS]]
+
+    def stored(self, tensor: Buffer) -> Iterator[Finding]:
+        """What no store reaches."""
+        for left in self._left_out(tensor, self.stores.get(tensor, ())):
+            outside, part = self._outside(left, "store"), self._by_vid(left)
+            if part is not None and (outside or left.gaps[0][1] < left.size):
+                yield self._finding("TL221", part, f"with this vid offset no store reaches {left}", left)
+            elif outside is not None:
+                yield outside
+            elif tensor in self.returned and not self.is_gpu:
+                last = list(left.spans)[-1]
+                yield self._finding("TL799", last, f"no store reaches {left}", left, help=self._in_block(last, left))
+            else:
+                continue
+            return
+
+    def loaded(self, tensor: Buffer) -> Iterator[Finding]:
+        """What no load reaches."""
+        for left in self._left_out(tensor, self.loads.get(tensor, ())):
+            first, outside, part = next(iter(left.spans)), self._outside(left, "load"), self._by_vid(left)
+            if part is not None and (outside or left.gaps[0][1] < left.size):
+                yield self._finding("TL221", part, f"with this vid offset no load reaches {left}", left, "warning")
+            elif outside is not None:
+                yield outside
+            elif self.splits and self._is_stored(tensor, left):
+                yield self._finding("TL842", first, f"no load reaches {left}, which the kernel stores", left)
+            elif self.splits and left.gaps[0][1] < left.size:
+                text = f"both vector cores load the same elements: no load reaches {left}"
+                yield self._finding("TL223", first, text, left, "warning", "add the vid offset of the store")
+            else:
+                continue
+            return
+
+    def _left_out(self, tensor: Buffer, parts: Sequence[_Part]) -> Iterator[_Left]:
+        """Each axis and call; with invented sizes only what lies between other parts that are touched."""
+        for axis, extent in enumerate(tensor.shape) if parts else ():
+            for given, more in self.calls:
+                known = {**more, **given}
+                size = number_of(extent, known)
+                if size is None or (more and not any(self._moves(part, axis) for part in parts)):
+                    continue
+                found = [(part, self._spans(part, axis, known)) for part in parts]
+                spans = {part: one for part, one in found if one is not None}
+                gaps = _gaps(spans, size) if len(spans) == len(parts) else []
+                if gaps and not (more and gaps[0][1] == size):
+                    yield _Left(axis, size, known, spans, gaps)
+
+    def _invented(self, known: Mapping[str, int]) -> Mapping[str, int]:
+        """Usual sizes where a call gives none: what is divided by is a tile."""
+        every = [part for parts in (*self.loads.values(), *self.stores.values()) for part in parts]
+        syms = [s for part in every for pair in part.region for s in pair]
+        syms += [s for part in every for s in (*part.operand.buffer.shape, *self.subject.kernel.launched.grid)]
+        syms += [s for part in every for pair in self.sampler.place(part.placed).bounds.ranges.values() for s in pair]
+        tiles = {name for s in syms for atom in s.atoms() if isinstance(atom, (Div, Mod)) for name in atom.den.names}
+        sizes = {name for s in syms for name in s.names if "@" not in name and name not in known}
+        return {name: _TILE if name in tiles else _SIZE for name in sizes}
+
+    def _spans(self, part: _Part, axis: int, known: Mapping[str, int]) -> _Spans | None:
+        """What an access takes of an axis, in all blocks and turns; None where that is not known."""
+        place, launch = self.sampler.place(part.placed), self.subject.kernel.launched
+        low, extent = (place.bounds.expanded(sym) for sym in part.region[axis])
+        ranges = dict(place.bounds.ranges)
+        if len(launch.grid) > 1:  # of a GPU: the second name is that of the second axis
+            names = (self.subject.kernel.cid, self.subject.kernel.vid)
+            ranges |= {n: (const(0), end - 1) for n, end in zip(names, launch.grid, strict=False) if n is not None}
+        steps = {str(item.var): item.step for item in place.loops if item.step is not None}
+        needed = set(low.names | extent.names)
+        while more := {n for name in needed & ranges.keys() for side in ranges[name] for n in side.names} - needed:
+            needed |= more
+        turns: list[dict[str, int]] = [dict(known)]
+        for name in (name for name in ranges if name in needed):
+            following = []
+            for values in turns:
+                first, last = (number_of(side, values) for side in ranges[name])
+                step = number_of(steps.get(name, const(1)), values)
+                if first is None or last is None or not step or step < 0 or len(following) > _TURNS:
+                    return None
+                following += [{**values, name: n} for n in range(first, min(last, first + _TURNS * step) + 1, step)]
+            turns = following
+        found: _Spans = {}
+        for values in turns if len(turns) <= _TURNS else ():
+            first, count = number_of(low, values), number_of(extent, values)
+            if first is None or count is None:
+                return None
+            found.setdefault((first, first + count), values)
+        return found or None
+
+    def _moves(self, part: _Part, axis: int) -> bool:
+        """Whether the vector core chooses the place."""
+        place = self.sampler.place(part.placed)
+        return self.vid is not None and self.vid in place.bounds.expanded(part.region[axis][0]).names
+
+    def _by_vid(self, left: _Left) -> _Part | None:
+        return next((part for part in left.spans if self._moves(part, left.axis)), None)
+
+    def _outside(self, left: _Left, what: str) -> Finding | None:
+        """A copy that certainly runs and begins behind its tensor, where no other check says so."""
+        for part, found in left.spans.items():
+            wrong = next((v for (first, end), v in found.items() if first >= left.size and end > first), None)
+            cube = part.inner is None or (part.inner.buffer.memory in CUBE_MEMORY and not self.is_gpu)
+            if wrong is not None and not cube and not part.placed.conditions:
+                where = self.sampler.shown(self.sampler.place(part.placed), wrong, (), const(0))
+                text = f"`{code(part.operand.node)}` starts past the end of `{part.operand.buffer.name}`{where}"
+                help = "correct the index, or what the block index in it is multiplied by"
+                return self._finding("TL885", part, f"{text}, and no {what} reaches {left}", left, help=help)
+        return None
+
+    def _in_block(self, part: _Part, left: _Left) -> str:
+        """What to do where a block leaves out rows of its own, if it does."""
+        low = self.sampler.place(part.placed).bounds.expanded(part.region[left.axis][0])
+        values, cid = next(iter(left.spans[part].values())), str(self.subject.kernel.cid)
+        here, there = (number_of(low, {**values, cid: block}) for block in (0, 1))
+        stored, step = left.gaps[0][0], (there or 0) - (here or 0)
+        if not 0 < stored < step:
+            return ""
+        return f"a block moves by {step} and stores {stored}: store the rest at `+ vid * {stored}`, or move by {stored}"
+
+    def _is_stored(self, tensor: Buffer, left: _Left) -> bool:
+        """Whether the kernel itself stores what no load reaches."""
+        every = [self._spans(part, left.axis, left.known) for part in self.stores.get(tensor, ())]
+        touched = [span for found in every for span in found or ()]
+        return any(first < end and begin < stop for first, stop in touched for begin, end in left.gaps)
+
+    def _finding(
+        self, rule: str, part: _Part, text: str, left: _Left, severity: Severity | None = None, help: str = ""
+    ) -> Finding:
+        """A finding with the sizes that it depends on."""
+        used = {name for pair in part.region for sym in pair for name in sym.names}
+        used |= part.operand.buffer.shape[left.axis].names
+        given = [f"{name}={left.known[name]}" for name in sorted(used) if name in left.known and "@" not in name]
+        sizes = f" with {', '.join(given)}" if given else ""
+        return Finding(rule, part.placed.stmt.node, text + sizes, severity, help=help)
+
+
+def _gaps(spans: Mapping[_Part, _Spans], size: int) -> list[tuple[int, int]]:
+    """What is left of an axis."""
+    found, at = [], 0
+    for first, end in sorted(span for one in spans.values() for span in one):
+        if at < min(first, size):
+            found.append((at, min(first, size)))
+        at = max(at, end)
+    return [*found, (at, size)] if at < size else found
+
+
+def _returned(subject: Subject) -> set[Buffer]:
+    """The tensors that a call makes and returns, in every compilation of the file."""
+    positions: list[set[int]] = []
+    for compilation in compilations(subject.located):
+        try:
+            found = indices(subject.file, subject.located, compilation, "out_idx")
+        except Blocked:
+            return set()
+        positions.append(set(found.positions) if found is not None else set())
+    wanted = set.intersection(*positions) if positions else set()
+    return {buffer for buffer in subject.kernel.params if buffer.index in wanted}
