@@ -271,3 +271,25 @@ def test_how_much_of_k_a_product_stages(step: int | None, needed: int) -> None:
     right = whole(Buffer("b", (256, 256), "float16", "l1"))
     given = {} if step is None else {"kL0Size": step}
     assert operand_bytes(Op("gemm_v0", {"B": right, **given}), "l0b") == 256 * needed * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("rows_from", {}), ("rows_of_a_gpu", {}), ("rows_of_a_gpu", {"parallel": 1})]
+)
+@pytest.mark.parametrize(
+    ("index", "told"),
+    [
+        ({}, None),  # two blocks more than tiles, as where a grid is rounded up
+        ({"first": 16}, "nothing reads it"),
+        ({"first": 4}, "no load reaches element 0 of axis 0"),
+        ({"step": 8}, "no load reaches element 4 of axis 0"),
+        ({"step": 2}, None),
+    ],
+)
+def test_loads_outside_of_a_tensor_that_is_not_read(
+    kernels: Any, name: str, given: dict[str, int], index: dict[str, int], told: str | None
+) -> None:
+    kernels.run(name, X, **given, **index)
+    found = [h for h in kernels.report.hazards if h.kind == "out-of-bounds"]
+    assert [h.severity for h in found] == (["warning"] if told else [])
+    assert all(h.message.endswith(f"lies wholly outside of A, and {told}") for h in found)

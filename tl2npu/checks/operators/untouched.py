@@ -90,6 +90,11 @@ class _Left:
     spans: Mapping[_Part, _Spans]
     gaps: Sequence[tuple[int, int]]
 
+    @property
+    def is_between(self) -> bool:
+        """Whether something behind it is touched."""
+        return self.gaps[0][1] < self.size
+
     def __str__(self) -> str:
         first, end = self.gaps[0]
         one = f"element {first}" if end == first + 1 else f"elements {first} to {end - 1}"
@@ -115,7 +120,7 @@ class _Judge:
         """What no store reaches."""
         for left in self._left_out(tensor, self.stores.get(tensor, ())):
             outside, part = self._outside(left, "store"), self._by_vid(left)
-            if part is not None and (outside or left.gaps[0][1] < left.size):
+            if part is not None and (outside or left.is_between):
                 yield self._finding("TL221", part, f"with this vid offset no store reaches {left}", left)
             elif outside is not None:
                 yield outside
@@ -130,13 +135,13 @@ class _Judge:
         """What no load reaches."""
         for left in self._left_out(tensor, self.loads.get(tensor, ())):
             first, outside, part = next(iter(left.spans)), self._outside(left, "load"), self._by_vid(left)
-            if part is not None and (outside or left.gaps[0][1] < left.size):
+            if part is not None and (outside or left.is_between):
                 yield self._finding("TL221", part, f"with this vid offset no load reaches {left}", left, "warning")
             elif outside is not None:
                 yield outside
             elif self.splits and self._is_stored(tensor, left):
                 yield self._finding("TL842", first, f"no load reaches {left}, which the kernel stores", left)
-            elif self.splits and left.gaps[0][1] < left.size:
+            elif self.splits and left.is_between and not any(self._moves(one, left.axis) for one in left.spans):
                 text = f"both vector cores load the same elements: no load reaches {left}"
                 yield self._finding("TL223", first, text, left, "warning", "add the vid offset of the store")
             else:
@@ -144,18 +149,19 @@ class _Judge:
             return
 
     def _left_out(self, tensor: Buffer, parts: Sequence[_Part]) -> Iterator[_Left]:
-        """Each axis and call; with invented sizes only what lies between other parts that are touched."""
+        """Each axis and call; with invented sizes only where the halves of the vector cores do not meet."""
         for axis, extent in enumerate(tensor.shape) if parts else ():
             for given, more in self.calls:
                 known = {**more, **given}
                 size = number_of(extent, known)
-                if size is None or (more and not any(self._moves(part, axis) for part in parts)):
-                    continue
-                found = [(part, self._spans(part, axis, known)) for part in parts]
+                found = [(part, self._spans(part, axis, known)) for part in parts if size is not None]
                 spans = {part: one for part, one in found if one is not None}
-                gaps = _gaps(spans, size) if len(spans) == len(parts) else []
-                if gaps and not (more and gaps[0][1] == size):
-                    yield _Left(axis, size, known, spans, gaps)
+                if size is None or len(spans) < len(parts):
+                    continue
+                gaps = _gaps(spans, size)
+                left = _Left(axis, size, known, spans, gaps)
+                if gaps and (not more or (left.is_between and self._by_vid(left))):
+                    yield left
 
     def _invented(self, known: Mapping[str, int]) -> Mapping[str, int]:
         """Usual sizes where a call gives none: what is divided by is a tile."""
@@ -181,7 +187,7 @@ class _Judge:
             needed |= more
         turns: list[dict[str, int]] = [dict(known)]
         for name in (name for name in ranges if name in needed):
-            following = []
+            following: list[dict[str, int]] = []
             for values in turns:
                 first, last = (number_of(side, values) for side in ranges[name])
                 step = number_of(steps.get(name, const(1)), values)
@@ -203,7 +209,15 @@ class _Judge:
         return self.vid is not None and self.vid in place.bounds.expanded(part.region[axis][0]).names
 
     def _by_vid(self, left: _Left) -> _Part | None:
-        return next((part for part in left.spans if self._moves(part, left.axis)), None)
+        """An access of which the second vector core does not begin where the first one ends."""
+        for part, found in left.spans.items():
+            low, extent = (self.sampler.place(part.placed).bounds.expanded(sym) for sym in part.region[left.axis])
+            values = next(iter(found.values()))
+            first, second = (number_of(low, {**values, str(self.vid): core}) for core in (0, 1))
+            count = number_of(extent, {**values, str(self.vid): 0})
+            if self._moves(part, left.axis) and (first or 0) + (count or 0) != second:
+                return part
+        return None
 
     def _outside(self, left: _Left, what: str) -> Finding | None:
         """A copy that certainly runs and begins behind its tensor, where no other check says so."""

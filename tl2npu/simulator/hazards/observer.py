@@ -12,6 +12,7 @@ from tl2npu.simulator.hazards import capacity
 from tl2npu.simulator.hazards.clocks import Clocks, Events, Token, merged
 from tl2npu.simulator.hazards.flags import Flags
 from tl2npu.simulator.hazards.hazard import DEADLOCK, MEMORIES, Hazard, Party
+from tl2npu.simulator.hazards.inputs import Inputs
 from tl2npu.simulator.hazards.pipes import FIX, MTE1, MTE2, MTE3, NUMBER, PIPES, M, S, Step, V, step_of
 from tl2npu.simulator.hazards.report import Report
 from tl2npu.simulator.hazards.shadow import Cells
@@ -37,6 +38,7 @@ class Observer:
         self.origins: dict[int, tuple[int, Party, Cells]] = {}
         self.block_of_event: list[tuple[int, int, int]] = []
         self.flags = Flags(self)
+        self.inputs = Inputs()
         self.made = Made()
 
     # launches
@@ -106,6 +108,8 @@ class Observer:
             made = number in self.made.outputs
             if made or (number not in self.made.scratch and not cells.state.read):
                 self.report.unwritten_output(self, cells, UNWRITTEN if made else HOST)
+        for found in self.inputs.faults(self.runner.names):
+            self.report.add(found)
 
     # what the machine asks for
 

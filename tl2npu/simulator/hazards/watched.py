@@ -145,6 +145,11 @@ class Watched(Access):
         cells = self._cells(number, array)
         if cells is not None:
             self._scalar(cells, key, site)
+        else:
+            self.observer.inputs.reach(number, array, key)
+
+    def behind(self, number: int, site: int) -> None:
+        self.observer.inputs.behind.setdefault(number, self.party(site, "Read"))
 
     def load(self, number: int, array: np.ndarray, index: Index, site: int) -> Any:
         self.loading = True
@@ -224,6 +229,8 @@ class Watched(Access):
         if kind == "r":
             self.step_reads = True
         cells = self._cells(number, array)
+        if cells is None:
+            self.observer.inputs.reach(number, array, key)
         if cells is None or (self.step.prints and site == self.step_site):
             return
         if self.writes and site != self.step_site:

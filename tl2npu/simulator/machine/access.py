@@ -49,6 +49,9 @@ class Access:
     def used(self, number: int, lanes: np.ndarray) -> None:
         """Of the region that was just read the statement uses these elements; what the others hold does not matter."""
 
+    def behind(self, number: int, site: int) -> None:
+        """A load begins behind the end of a tensor, and takes nothing from it."""
+
     # regions
 
     def view(self, number: int, array: np.ndarray, starts: Index, extents: Index, kind: str, site: int) -> np.ndarray:
@@ -97,6 +100,7 @@ class Access:
         for i, size in zip(index, array.shape, strict=True):
             if not 0 <= i < size:
                 if number in self.checked:
+                    self.behind(number, site)
                     return np.zeros((), array.dtype)[()]
                 self.outside(number, array, index, (1,) * len(index), site)
         self.touch(number, array, index, "r", site)
@@ -123,6 +127,8 @@ class Access:
         else:
             broadcast = np.broadcast_arrays(*safe, lanes)
             self.touch(number, array, tuple(i[broadcast[-1]] for i in broadcast[:-1]), "r", site)
+            if not broadcast[-1].any() and (mask is None or np.all(mask)):
+                self.behind(number, site)
             if number in self.checked:
                 values = np.array(array[tuple(broadcast[:-1])])
                 values[~broadcast[-1]] = np.zeros((), array.dtype)

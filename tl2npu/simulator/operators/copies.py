@@ -132,6 +132,8 @@ def overlap(src: Operand, dst: Operand, clip_below: bool) -> Overlap:
     src_extents, dst_extents = extents_of(src, dst)
     src_lo, src_hi = _valid(src, src_extents, clip_below, dst.memory)
     dst_lo, dst_hi = _valid(dst, dst_extents, clip_below, src.memory)
+    if src.memory == "global" and any(end == 0 < extent for end, extent in zip(src_hi, src_extents, strict=True)):
+        src.access.behind(src.number, src.site)
     src_axes = [n for n, e in enumerate(src_extents) if e != 1]
     dst_axes = [n for n, e in enumerate(dst_extents) if e != 1]
     dropped = 0

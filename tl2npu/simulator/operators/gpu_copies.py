@@ -128,6 +128,8 @@ def copy(A: Any, src: Operand, dst: Operand) -> None:
             start = tuple(s + low for s, (low, _) in zip(dst.starts, part, strict=True))
             dst.view(start, tuple(high - low for low, high in part), "w")[...] = A.number(0, dst.dtype)
     if found is None:
+        if src.memory == "global":
+            src.access.behind(src.number, src.site)
         return
     values, target = found.views("r", "w")
     if src.dtype != dst.dtype:

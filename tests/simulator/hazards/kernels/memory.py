@@ -409,3 +409,37 @@ def first_rows(rows, reads=False, N=16):
 
 first_rows_given = tilelang.jit(first_rows, pass_configs=CONFIGS)
 first_rows_made = tilelang.jit(first_rows, out_idx=[1], pass_configs=CONFIGS)
+
+
+@tilelang.jit(out_idx=[1], pass_configs=CONFIGS)
+def rows_from(first=0, step=4, N=16):
+    """Each of six blocks takes four rows, of a tensor of sixteen."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((24, N), "float32")):
+        with T.Kernel(6, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((4, N), "float32")
+            with T.Scope("V"):
+                T.copy(A[first + cid * step, 0], a)  # rows_from: load
+                T.barrier_all()
+                T.copy(a, B[cid * 4, 0])
+
+    return main
+
+
+@tilelang.jit(out_idx=[1])
+def rows_of_a_gpu(first=0, step=4, parallel=False, N=16):
+    """The same on a GPU, by copies or by elements."""
+
+    @T.prim_func
+    def main(A: T.Tensor((N, N), "float32"), B: T.Tensor((24, N), "float32")):
+        with T.Kernel(6, threads=32) as cid:
+            a = T.alloc_shared((4, N), "float32")
+            if parallel:
+                for i, j in T.Parallel(4, N):
+                    a[i, j] = A[first + cid * step + i, j]
+            else:
+                T.copy(A[first + cid * step, 0], a)
+            T.copy(a, B[cid * 4, 0])
+
+    return main
