@@ -58,6 +58,26 @@ def test_tiles_get_smaller_with_their_tensors() -> None:
     assert dict(called.bound) == {"M": 256, "N": 64, "rows": 64}
 
 
+@pytest.mark.parametrize("call", ["", "kernel(64, 64, 2048)"], ids=["nobody calls it", "called"])
+@pytest.mark.parametrize("turns", ["K // split // 32", "T.ceildiv(K // split, 32)"])
+def test_a_quotient_that_is_divided_again_has_turns(turns: str, call: str) -> None:
+    """Split K: a loop that never turns would leave the sum undefined, and compare nothing."""
+    body = f"""
+x = T.alloc_fragment((16, 32), "float32")
+s = T.alloc_fragment((16, 32), "float32")
+T.clear(s)
+for k in T.serial({turns}):
+    T.copy(X[b * 16, k * 32], x)
+    for i, j in T.Parallel(16, 32):
+        s[i, j] += x[i, j]
+T.copy(s, Y[b * 16, 0])
+"""
+    text = gpu(body, params="M, N, K, split=4", call=call)
+    (old,) = subjects(text.replace("X: T.Tensor((M, N)", "X: T.Tensor((M, K)"))
+    for chosen in sizes.choose(old.file, old.located, old.kernel)[0]:
+        assert chosen.bound["K"] // chosen.bound["split"] >= 2 * 32  # type: ignore[operator]
+
+
 def test_tiles_of_a_number_of_rows_stay() -> None:
     """Smaller tensors would have one block only."""
     text = gpu(ADD.replace("rows", "64"), call="kernel(256, 64)").replace("ceildiv(M, 16)", "ceildiv(M, 64)")

@@ -160,6 +160,13 @@ def _has_term(sym: Sym, name: str) -> bool:
     return any(len(monomial) == 1 and monomial[0].names == {name} for monomial, _ in sym.terms)
 
 
+def _divisor(sym: Sym, name: str, known: Mapping[str, int]) -> int:
+    """What a size is divided by in a quotient that is divided again: ``split`` of ``K // split // block``."""
+    inner = [atom for monomial, _ in sym.terms for atom in monomial if isinstance(atom, Div) and len(monomial) == 1]
+    by = [atom.den.evaluate(known) or 1 for atom in inner if _has_term(atom.num, name)]
+    return math.lcm(*(one for one in by if one > 0))
+
+
 def _numbers(values: Mapping[str, object]) -> dict[str, int]:
     return {name: value for name, value in values.items() if isinstance(value, int)}
 
@@ -214,8 +221,12 @@ class _Choice:
                     changing = {n for n in atom.den.names & (self.in_tensors - self.in_tiles) if known.get(n, 0) > _FEW}
                     if by is None or by <= 0 or changing:
                         continue
-                    alone = _has_term(atom.num, name)
-                    found = math.lcm(found, by if alone else math.gcd(given, by) if name in self.rows else 1)
+                    if _has_term(atom.num, name):
+                        found = math.lcm(found, by)
+                    elif (inner := _divisor(atom.num, name, known)) > 1:
+                        found = math.lcm(found, by * inner)
+                    elif name in self.rows:
+                        found = math.lcm(found, math.gcd(given, by))
         return found
 
     def smaller(self, name: str, values: Mapping[str, object]) -> int | None:
@@ -247,12 +258,13 @@ class _Choice:
         return found + max(0, -(-(least - found) // period)) * period
 
     def with_turns(self, small: dict[str, int], values: Mapping[str, object]) -> dict[str, int]:
-        """The sizes, larger where a loop in order would turn once only and more often with those that are given."""
+        """The sizes, larger where a loop in order would not turn, or once only and more often with those given."""
         known = _numbers(values)
         small = dict(small)
         for extent in self.turns:
             for _ in range(_MOST_DOUBLINGS):
-                if extent.evaluate({**known, **small}) != 1 or extent.evaluate(known) == 1:
+                turns, given = extent.evaluate({**known, **small}), extent.evaluate(known)
+                if turns not in (0, 1) or turns == given:
                     break
                 for name in sorted(extent.names & small.keys()):
                     period = self.period(name, values)
