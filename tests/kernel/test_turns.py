@@ -38,6 +38,9 @@ def factory(M, N=8):
         ("def test():\n    for m in [16, 20]:\n        k = m * 2\n        factory(m)\n", [(16, 8), (20, 8)]),
         ("for m in range(3):\n    factory(m)\n", [(None, 8)]),
         ("factory(16)\n", [(16, 8)]),
+        ("def test(m=32):\n    def inner(n=4):\n        factory(m, n)\n    inner()\n", [(32, 4)]),
+        ("def test(m):\n    k = 2 * m\n    def run():\n        factory(k)\ntest(8)\ntest(16)\n", [(16, 8), (32, 8)]),
+        ("def test(m=32):\n    def inner(m):\n        factory(m)\n    inner(2)\n", [(None, 8)]),
     ],
 )
 def test_every_turn_is_a_call(host: str, sizes: list[tuple[int | None, int | None]]) -> None:

@@ -54,6 +54,13 @@ def test_files_beside_it_can_be_imported(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("without_torch")
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="with torch it is torch that is asked")
+def test_how_many_cores_there_are_is_known_without_torch() -> None:
+    asked = 'import torch\ncores = int(torch.npu.get_device_properties("npu").cube_core_num)\nassert cores == 24\n'
+    used = SCRIPT.replace(MAIN, "").replace("import tilelang\n", f"{asked}import tilelang\n", 1)
+    assert by_calls(used, used.replace("factor)", "factor * 1.0)")).ok
+
+
 def test_kernels_can_be_had_without_torch() -> None:
     used = TORCH.replace(MAIN, HOST)
     typed = used.replace('"float32"', "torch.float32")

@@ -28,8 +28,9 @@ from tl2npu.source.index import Index
 from tl2npu.source.named_by_call import attribute_of, element_of, imported_by, key_of_globals, members_of, returned_by
 from tl2npu.source.tree import SubclassesOf, nodes_of, remembered
 
-# A star import replaces these builtins by operators; the others keep their Python meaning.
-_NOT_FROM_STAR = frozenset(dir(builtins)) - {"abs", "max", "min", "pow", "print", "round"}
+# A star import of the language replaces these builtins by operators; the others keep their Python meaning.
+_FROM_LANGUAGE = frozenset({"abs", "max", "min", "pow", "print", "round"})
+_NOT_FROM_STAR = frozenset(dir(builtins)) - _FROM_LANGUAGE
 
 
 _IS_COMPREHENSION, _IS_BLOCK = SubclassesOf(cst.BaseComp), SubclassesOf(cst.BaseSuite)
@@ -39,6 +40,11 @@ LANGUAGE = "tilelang.language."
 _MODULES = frozenset({"tilelang", "tilelang.language"})
 _MOST_STEPS = 1000
 """What takes longer is no module, but variables that get each other's values: ``if c: a = b``, ``if d: b = a``, ..."""
+
+
+def _is_other(module: str) -> bool:
+    """A module of TileLang, not the language itself: it has no operators, and takes no name from Python."""
+    return module.startswith("tilelang.") and module not in _MODULES
 
 
 @dataclass(eq=False)
@@ -297,9 +303,8 @@ class Names:
             several = scope.bindings.get(name)
             if several is not None and not (scope.is_class and all(id(item) in self._resolving for item in several)):
                 return self._meaning(several)
-        if self.star and name not in _NOT_FROM_STAR:
-            return f"{self.star[-1]}.{name}"
-        return None
+        stars = self.star if name not in _FROM_LANGUAGE else [star for star in self.star if not _is_other(star)]
+        return f"{stars[-1]}.{name}" if stars and name not in _NOT_FROM_STAR else None
 
     def _meaning(self, bindings: list[Binding]) -> str | None:
         if len(bindings) == 1:

@@ -20,6 +20,7 @@ from typing import Any
 from tl2npu.simulator.frontend.types import NAMES
 from tl2npu.simulator.pieces import Piece, run_pieces
 from tl2npu.simulator.standin.inert import Inert
+from tl2npu.simulator.standin.torch_redirect import Accelerator
 from tl2npu.source.benchmark import model_of
 from tl2npu.source.notebook import Notebook
 
@@ -145,6 +146,8 @@ class _Absent(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if f"{self.__name__}.{name}" in ("torch.npu", "torch_npu.npu"):
+            return Accelerator("torch.npu")  # how many cores there are does not need torch
         return name if name in NAMES else _Nothing(f"{self.__name__}.{name}")
 
 

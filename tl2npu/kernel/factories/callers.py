@@ -143,25 +143,28 @@ def _bindings(
         yield from _configured(place, defaults, bound, configs)
 
 
-def _around(file: FileKernels, call: cst.Call, module: Known, inner: frozenset[str]) -> Iterator[Known]:
-    """What is known where a call stands: in a function, what its own callers and its defaults make of its names.
+def _around(file: FileKernels, place: cst.CSTNode, module: Known, inner: frozenset[str]) -> Iterator[Known]:
+    """What is known where a call stands: in a function, what its own callers and its defaults make of its names, and
+    what is known around it where it stands in another one.
 
     Outside of all functions, what running the file as a script makes of them.
     """
-    outer = file.index.enclosing(call, cst.FunctionDef)
+    outer = file.index.enclosing(place, cst.FunctionDef)
     if not isinstance(outer, cst.FunctionDef):
         known: Known = {"__name__": "__main__", **{name: module[name] for name in (FOLLOWED,) if name in module}}
         run(file.index.module.body, known, file.names)
         yield known
         return
     params = {param.name.value for param in _params(outer)}
-    outside = {name: value for name, value in module.items() if name not in params}
-    defaults = _given(_bind_defaults(outer, module, file.names))
-    nested = file.index.enclosing(outer, cst.FunctionDef) is not None or outer.name.value in inner
-    for _, bound in [(outer, {})] if nested else _bindings(file, outer, module, inner):
-        known = _given({**outside, **defaults, **bound})
-        run(outer.body.body, known, file.names)
-        yield known
+    nested = file.index.enclosing(outer, cst.FunctionDef) is not None
+    for above in _around(file, outer, module, inner) if nested else [module]:
+        outside = {name: value for name, value in above.items() if name not in params}
+        defaults = _given(_bind_defaults(outer, above, file.names))
+        once = nested or outer.name.value in inner
+        for _, bound in [(outer, {})] if once else _bindings(file, outer, above, inner):
+            known = _given({**outside, **defaults, **bound})
+            run(outer.body.body, known, file.names)
+            yield known
 
 
 def _given(bound: Known) -> Known:

@@ -37,7 +37,7 @@ _TUNER_ARGUMENTS = frozenset({"use_pipeline", "enable_grouped_compile", "group_c
 _TUNER_ARGUMENTS |= {"benchmark_multi_gpu", "early_stop", "early_stop_factor"}
 _HOST_KINDS = frozenset({cst.Attribute, cst.SimpleString, cst.FormattedString, cst.Call, cst.Decorator})
 _TIMED = frozenset({"set_profile_args", "autotune"})
-_PERHAPS = (cst.If, cst.Try, cst.TryStar, cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.BaseComp)
+_PERHAPS = (cst.If, cst.Try, cst.TryStar, cst.IfExp, cst.BooleanOperation, cst.Lambda, cst.ListComp, cst.GeneratorExp)
 _GPU_MARKS = ("requires_cuda", "requires_rocm", "requires_gfx")
 
 

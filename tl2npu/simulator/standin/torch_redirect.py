@@ -71,9 +71,9 @@ def redirected() -> Iterator[None]:
 
     autocast = _autocast(torch.autocast)
     patches = {
-        (torch, "npu"): _Accelerator("torch.npu"),
-        (torch, "cuda"): _Accelerator("torch.cuda", torch.cuda),
-        (torch.ops, "npu"): _Accelerator("torch.ops.npu"),
+        (torch, "npu"): Accelerator("torch.npu"),
+        (torch, "cuda"): Accelerator("torch.cuda", torch.cuda),
+        (torch.ops, "npu"): Accelerator("torch.ops.npu"),
         (torch, "device"): _redirecting_class(torch.device),
         (torch, "Generator"): _redirecting_class(torch.Generator),
         (torch, "set_default_device"): set_default_device,
@@ -95,7 +95,7 @@ def redirected() -> Iterator[None]:
     for (owner, name), value in patches.items():
         setattr(owner, name, value)
     had = {name: sys.modules.get(name) for name in _TORCH_NPU}
-    sys.modules.update({name: _Accelerator(name) for name in _TORCH_NPU})
+    sys.modules.update({name: Accelerator(name) for name in _TORCH_NPU})
     try:
         with OnCpu():
             yield
@@ -304,7 +304,7 @@ class _Event:
         return 1.0
 
 
-class _Accelerator(ModuleType):
+class Accelerator(ModuleType):
     """``torch.npu``, ``torch.cuda``, ``torch_npu``: present, and without effect."""
 
     __path__: list[str] = []  # noqa: RUF012
