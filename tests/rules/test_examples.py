@@ -14,12 +14,14 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.backends.support import Machine
+from tests.evaluate.support import subjects
 from tests.in_process import children_in_copies
 from tests.late_products import late_products
 from tests.rules.examples import Example, examples
 from tests.verify.compiler_stand_in import bisheng, write
 from tl2npu.cells import by_cells
 from tl2npu.codes import CODES
+from tl2npu.evaluate.compare import compared
 from tl2npu.languages import check_source, migrate_source
 from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Backend, Options
@@ -223,6 +225,40 @@ def test_the_edit_that_the_help_asks_for_ends_the_finding(page: Rule, example: E
     assert errors == set()
     assert left <= (before - {page.code}) | SIZES
     assert "refused" not in {kernel.disposition for kernel in result.kernels}
+
+
+# Pages whose help changes what a kernel computes: why.
+OTHER_NUMBERS = {
+    "TL153": "the threads of the refused kernel add to one variable, in no order",
+    "TL199": "the refused kernel stores one element after the other",
+    "TL221": "the refused kernel leaves rows out",
+    "TL323": "the refused kernel uses slices of an earlier turn",
+    "TL324": "the refused kernel leaves the last slice out",
+    "TL325": "the refused kernel forgets all slices but the last",
+    "TL429": "the refused kernel subtracts from columns what belongs to rows",
+    "TL445": "a kernel for AscendNPU IR has no vid to split rows by",
+    "TL711": "the refused kernel converts in a way that the page warns of",
+    "TL734": "another kernel of the same name goes",
+    "TL735": "the kernel that stays for a GPU gets another body",
+    "TL799": "the refused kernel leaves rows out",
+    "TL831": "the sizes are fixed",
+    "TL838": "the refused kernel takes a whole tile for a row",
+    "TL852": "the host multiplies the indices",
+}
+
+
+@of_kind("mended")
+def test_the_edit_that_the_help_asks_for_keeps_the_numbers(page: Rule, example: Example) -> None:
+    """Where both kernels can be evaluated: on one vector core, as ``threads=2`` may be what is wrong."""
+    if page.group in TRITON or example.beside:
+        return
+    refused = [other for other in examples(page) if other.kind == "refused" and other.line < example.line][-1]
+    old, new = (
+        {one.kernel.name: one for one in subjects(text.replace("threads=2", "threads=1"))}
+        for text in (refused.text, example.text)
+    )
+    different = [name for name in old.keys() & new.keys() if compared(old[name], new[name]).equal is False]
+    assert not different or page.code in OTHER_NUMBERS
 
 
 def functions(text: str) -> list[str]:

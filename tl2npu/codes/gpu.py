@@ -20,7 +20,7 @@ TL110 dtype-object info: write the dtype as a string: `"float16"`
 TL111 subscripted-tensor-type info: call it: `T.Tensor((M, N), dtype)`
 TL112 power-of-two-scale info: round the result of `exp` to bfloat16 and back; compare with it to round a logarithm
 TL113 dynamic-size info: declare each size in a statement of its own: `m = T.symbolic("m")`
-TL114 rounded-approximation warning: apply the rounding to `T.log2` directly, or compare with exact powers of two
+TL114 rounded-approximation warning: round `T.log2` directly, or compare with exact powers
 TL115 gpu-hint info: remove it; it has no effect on an NPU
 TL116 unportable-annotation error: store the tensor in row-major order in every kernel that uses it, without the
     annotation

@@ -12,7 +12,7 @@ TL816 incomplete-pass-configs error: set it to True in `pass_configs`
 TL817 too-many-blocks error: launch a block for each core, with a loop over its tasks (`migrate --fixed-core`), or use
     larger tiles
 TL820 odd-split-rows error: make the row count of the tile even, or use `threads=1`
-TL821 unit-row-buffer error: use `threads=1`, or give the buffer the rows of the tile
+TL821 unit-row-buffer error: use `threads=1`, or give each block two rows: half as many blocks, indices times two
 TL822 replicated-vector error: allocate the vector with `T.alloc_ub` in front of `T.Kernel`, or use `threads=1`
 TL823 buffer-rank-above-tensor error: give the buffer no more axes than the global tensor
 TL824 split-axis-not-next-to-last error: put the split axis next to the last one in the global tensor, or use
