@@ -251,16 +251,17 @@ def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
     if form != "npuir" or kind.style == "npuir":
         return
     found = list(overruns(subject_of(job)))
-    told: set[str] = set()
     for one in found:
         if one.known:
             text = f"ended the copy at the end of its tensor{one.shown}"
             job.note("TL438", one.copy.node, text, "info", done=True)
-        if one.sizes - told:
-            sizes = " or ".join(f"`{size}`" for size in sorted(one.sizes - told))
-            text = f"AscendNPU IR does not clamp this copy at its tensor's end if {sizes} is not a multiple of the tile"
-            job.note("TL439", one.copy.node, text, "warning")
-            told |= one.sizes
+    for names in dict.fromkeys(one.sizes for one in found if one.sizes):
+        first, *rest = (one.copy.node for one in found if one.sizes == names)
+        sizes = " or ".join(f"`{size}`" for size in sorted(names))
+        lines = sorted({job.line(node) for node in rest} - {job.line(first)})
+        more = f" (also line {', '.join(map(str, lines))})" if lines else ""
+        text = f"AscendNPU IR does not clamp this copy at its tensor's end if {sizes} is not a multiple of the tile"
+        job.note("TL439", first, text + more, "warning")
     end_with_tensors(job, [Cut(one.copy, one.axes, one.outside) for one in found if one.known])
 
 

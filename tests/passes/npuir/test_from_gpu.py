@@ -444,3 +444,60 @@ def test_a_tensor_of_one_size_ends_a_copy_whatever_the_other_axis_of_the_grid() 
 def test_integers_on_the_way_to_a_float_have_no_tile() -> None:
     loop = "for i, j in T.Parallel(32, 64):\n    x[i, j] = T.cast(T.if_then_else(i > 2, j, i) << 2, 'float32')\n"
     assert [code for code, _ in refused(gpu_file(f"{A}, {B}", TILE + loop + STORE, launch=LAUNCH))] == ["TL418"]
+
+
+EDGES = """
+import argparse
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def add({params}):
+    {head}
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), B: T.Tensor((N,), "float32"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 64), threads=128) as (bx, by):
+            a = T.alloc_shared((64, 64), "float32")
+            b = T.alloc_shared((64,), "float32")
+            T.copy(A[by * 64, bx * 64], a)
+            T.copy(B[bx * 64], b)
+            for i, j in T.Parallel(64, 64):
+                a[i, j] = a[i, j] + b[j]
+            T.copy(a, C[by * 64, bx * 64])
+
+    return main
+
+
+{tail}
+"""
+PARSED = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--n", type=int, default=512)
+args = parser.parse_args()
+add({call})
+"""
+
+
+@pytest.mark.parametrize(
+    ("params", "head", "tail", "open_", "ended"),
+    [
+        ("M, N", "", "add(256, 512)", [], 0),
+        ("M, N", "", "add(256, 500)", [], 3),
+        ("M, N", "", "", [(15, "`M` or `N`", "(also line 19)"), (16, "`N`", "")], 0),
+        ("M, N", "", PARSED.format(call="256, args.n"), [(15, "`M` or `N`", "(also line 19)"), (16, "`N`", "")], 0),
+        ("N", 'M = T.dynamic("m")', "", [(15, "`M` or `N`", "(also line 19)"), (16, "`N`", "")], 0),
+        ("N", 'M = T.dynamic("m")', "add(512)", [(15, "`M`", "(also line 19)")], 0),
+        ("N", 'M = T.dynamic("m")', "add(500)", [(15, "`M`", "(also line 19)")], 3),
+    ],
+)
+def test_every_copy_that_may_end_behind_its_tensor_is_told(
+    params: str, head: str, tail: str, open_: list[tuple[int, str, str]], ended: int
+) -> None:
+    """Once for each set of sizes, with all lines; what the command line gives may be something else."""
+    text = EDGES.format(params=params, head=head, tail=tail)
+    found = migrate_text(text, "k.py", NPUIR).diagnostics
+    told = [(d.line, d.message.split(" if ")[1]) for d in found if d.code == "TL439"]
+    wanted = [(line, f"{names} is not a multiple of the tile {lines}".rstrip()) for line, names, lines in open_]
+    assert told == wanted
+    assert sum(d.code == "TL438" for d in found) == ended

@@ -43,7 +43,9 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
     grid = subject.kernel.launch.grid if subject.kernel.launch is not None else ()
     tensors = [buffer for buffer in subject.kernel.buffers.values() if buffer.memory is Memory.GM]
     launched = {n for e in grid for n in e.names} & {n for tensor in tensors for e in tensor.shape for n in e.names}
-    values = [caller.values for caller in callers_of(subject.file, subject.located, given=given)]
+    callers = callers_of(subject.file, subject.located, given=given)
+    values = [caller.values for caller in callers]
+    asks = not given and any(caller.takes_options for caller in callers)
     for move in moves(subject):
         stmt = move.placed.stmt
         if not isinstance(stmt, Copy) or stmt.options or stmt.via:
@@ -63,11 +65,15 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
             tried = calls
             names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
             found = _found(sampler, move.placed, goal, tried)
+            own = size.variables() - extent.variables()
             if not any(names <= known.keys() for known in calls) and not found:
-                sizes |= (own := size.variables() - extent.variables())
-                if not own and all(names - known.keys() <= launched for known in calls):
+                if calls and all(own <= known.keys() and names - known.keys() <= launched for known in calls):
                     tried = [{**dict.fromkeys(names, some), **known} for known in calls for some in _SOME]
                     found = _found(sampler, move.placed, goal, tried)
+                else:
+                    sizes |= own
+            if asks and not found:
+                sizes |= own
             if found:
                 wrong.append(axis)
                 shown = shown or found[0]
