@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tl2npu.across.decided import TRITON, Verdict, decided
-from tl2npu.across.symbols import Chosen, Constant, Function, Symbols
+from tl2npu.across.symbols import Chosen, Constant, External, Function, Symbols
 
 THIS = ".".join(map(str, TRITON))
 
@@ -49,15 +49,18 @@ def test_a_comparison(text: str, found: bool | None) -> None:
 MODULE = """\
 import os
 import triton
+import triton.language as tl
 
 if os.environ.get("FAST", "0") == "1":
     SCALE = 2.0
     def grown(x): return x * 2.0
     def both(x): return x
+    exp = tl.exp2
 else:
     SCALE = 1.0
     def grown(x): return x
     both = grown
+    exp = tl.exp
 
 if triton.__version__ >= "3.0":
     LIMIT = 4
@@ -73,9 +76,11 @@ def test_of_a_variable_only_functions_are_chosen_and_not_as_if_nothing_were_aske
     symbols = Symbols()
     found = symbols.defined(file, "grown")
     assert isinstance(found, Chosen)
-    assert (found.variable, found.function.node.lineno) == ("FAST", 10)
+    assert isinstance(found.found, Function)
+    assert (found.variable, found.found.node.lineno) == ("FAST", 12)
+    assert symbols.defined(file, "exp") == Chosen(External("triton.language.exp"), "FAST")
     assert [symbols.defined(file, name) for name in ("SCALE", "both")] == [None, None]
     assert symbols.defined(file, "LIMIT") == Constant(4)
     bounded = symbols.defined(file, "bounded")
     assert isinstance(bounded, Function)
-    assert bounded.node.lineno == 15
+    assert bounded.node.lineno == 18

@@ -169,6 +169,13 @@ def test_functions_for_other_versions_of_triton(tmp_path: Path) -> None:
         True
     ]
     kernel = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, _inner(x), mask=i < n)")
+    named = "if os.environ.get('EXACT', '1') == '1':\n    grow = tl.exp\nelse:\n    grow = tl.exp2\n"
+    (root := tmp_path / "named").mkdir()
+    result = migrated(
+        package(root, UTILS.replace(_INNER, f"import os\n\n{named}\n{_INNER}".replace("x * k", "grow(x)")))
+    )
+    assert "T.exp(" in (result.new_text or "")
+    assert any("`grow`" in d.message and "`EXACT`" in d.message for d in result.diagnostics if d.code == "TL509")
     names = "SCALE: tl.constexpr = 2.0\nGAIN: tl.constexpr = 1.5\n"
     for functions, disposition in ((by_version, "migrated"), (_OLD, "refused")):
         text = kernel.replace(HEAD, f"{HEAD}\n\n{names}{functions}\n\n")

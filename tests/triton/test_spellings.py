@@ -259,3 +259,33 @@ def test_methods_of_a_tile() -> None:
     body = f"{TOTAL}.expand_dims(1)\n    y = x / total.cast(tl.float32).broadcast_to([ROWS, N])"
     for found in outputs(ROWS.replace("BODY", body), {"x_ptr": x}, "rows", (16,)):
         np.testing.assert_allclose(found["y_ptr"], x / x.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_swizzled_blocks() -> None:
+    """``tl.swizzle2d``: blocks go down the columns of a group of rows; of the last group there may be fewer."""
+    text = f"""{HEAD}@triton.jit
+def numbers(y_ptr, M, N, BLOCK: tl.constexpr, GROUP: tl.constexpr):
+    number = tl.program_id(0)
+    rows, cols = tl.cdiv(M, BLOCK), tl.cdiv(N, BLOCK)
+    row, col = tl.swizzle2d(number // cols, number % cols, rows, cols, GROUP)
+    at = tl.arange(0, BLOCK)
+    tile = tl.full((BLOCK, BLOCK), 1, tl.float32) * number
+    mask = (row * BLOCK + at < M)[:, None] & (col * BLOCK + at < N)[None, :]
+    tl.store(y_ptr + (row * BLOCK + at)[:, None] * N + (col * BLOCK + at)[None, :], tile, mask=mask)
+
+
+def run(y):
+    M, N = y.shape
+    grid = lambda meta: (triton.cdiv(M, meta["BLOCK"]) * triton.cdiv(N, meta["BLOCK"]),)
+    numbers[grid](y, M, N, BLOCK=16, GROUP=2)
+
+
+run(torch.zeros(80, 48))
+"""
+    groups = [range(2), range(2, 4), range(4, 5)]
+    order = [(row, col) for rows in groups for col in range(3) for row in rows]
+    expected = np.zeros((5, 3), np.float32)
+    for number, place in enumerate(order):
+        expected[place] = number
+    for found in outputs(text, {"y_ptr": np.full((80, 48), -1, np.float32)}, "numbers", (80, 48, 16, 2)):
+        assert np.array_equal(found["y_ptr"], np.kron(expected, np.ones((16, 16), np.float32)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tl2npu.across import classes, instances
@@ -28,9 +28,9 @@ class Function:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The function that a module takes where an environment variable is not set; who takes it, too, must say so."""
+    """What a module takes for a function where an environment variable is not set; who takes it, too, must say so."""
 
-    function: Function
+    found: Function | External
     variable: str
 
 
@@ -267,9 +267,11 @@ class Symbols:
         return first if all(_same(first, other) for other in found[1:]) else None
 
     def _meaning(self, table: Module, binding: Binding) -> Definition | None:
+        if binding.unset:
+            found = self._meaning(table, replace(binding, unset=""))
+            return Chosen(found, binding.unset) if isinstance(found, (Function, External)) else None
         if binding.function is not None:
-            function = Function(table, binding.function)
-            return Chosen(function, binding.unset) if binding.unset else function
+            return Function(table, binding.function)
         if binding.scope is not None:
             return Class(table, binding.scope)
         if binding.dotted is not None:

@@ -124,23 +124,33 @@ def _collect(table: Module, statement: ast.stmt, fallback: bool = False) -> None
 
 
 def _collect_arms(table: Module, statement: ast.If, fallback: bool) -> None:
-    """The arm that runs, if that can be told; of an environment variable no more than the functions that it chooses."""
+    """The arm that runs, if that can be told; of an environment variable no more than the functions that it chooses,
+    defined there or, as ``exp = tl.exp``, named."""
     verdict = decided(statement.test, _values(table))
     if verdict is not None and not verdict.unset:
         for inner in verdict.arms(statement)[0]:
             _collect(table, inner, fallback)
         return
     live = verdict.arms(statement)[0] if verdict is not None else []
-    chosen = {inner.name: inner for inner in live if isinstance(inner, ast.FunctionDef)}
-    for name, function in chosen.items():
+    chosen = {name: inner for inner in live if (name := function_name(inner))}
+    for name, inner in chosen.items():
         assert verdict is not None
-        _bind(table, name, Binding(function=function, unset=verdict.unset))
+        function = inner if isinstance(inner, ast.FunctionDef) else None
+        _bind(table, name, Binding(function, value=getattr(inner, "value", None), unset=verdict.unset))
     for inner in (*statement.body, *statement.orelse):
         imports = isinstance(inner, (ast.Import, ast.ImportFrom)) and inner.names[0].name != "*"
         if imports or isinstance(inner, ast.If):
             _collect(table, inner, fallback=True)
-        elif not isinstance(inner, ast.FunctionDef) or inner.name not in chosen:
+        elif function_name(inner) not in chosen:
             _bind_unknown(table, inner, fallback=True)
+
+
+def function_name(stmt: ast.stmt) -> str:
+    """The name of a function that a statement defines, or to which it gives one: ``exp = tl.exp``; empty for others."""
+    match stmt:
+        case ast.FunctionDef(name=name) | ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute()):
+            return name
+    return ""
 
 
 def _values(table: Module) -> dict[str, ast.expr]:

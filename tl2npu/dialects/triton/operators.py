@@ -63,9 +63,24 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("atomic_xor",), "TL535"),
         **dict.fromkeys(("xor_sum", "reduce_or"), "TL536"),
         **dict.fromkeys(("reshape", "view", "ravel", "permute", "join", "split", "interleave", "cat", "flip"), "TL537"),
-        **dict.fromkeys(("gather", "swizzle2d"), "TL523"),
+        "gather": "TL523",
         **dict.fromkeys(("dot_scaled",), "TL539"),
         "pointer_type": "TL512",
     }
 )
 """Names without a counterpart: name -> code of the refusal."""
+
+WRITTEN: Mapping[str, str] = MappingProxyType(
+    {
+        "swizzle2d": """
+def swizzle2d(i, j, size_i, size_j, size_g):
+    ij = i * size_j + j
+    size_gj = size_g * size_j
+    off_i = ij // size_gj * size_g
+    size_g = tl.minimum(size_i - off_i, size_g)
+    ij = ij % size_gj
+    return off_i + ij % size_g, ij // size_g
+""",
+    }
+)
+"""Functions that Triton itself writes in Triton, with ``tl`` for ``triton.language``: name -> their text."""

@@ -135,8 +135,18 @@ def _held(value: Any, dtype: str) -> Any:
 
 
 _FLOAT32 = DType("float32")
+
+
+def _swizzle2d(i: int, j: int, size_i: int, size_j: int, size_g: int) -> tuple[int, int]:
+    """Down the columns of each group of ``size_g`` rows; the last group may have fewer."""
+    group, place = divmod(i * size_j + j, size_g * size_j)
+    column, row = divmod(place, min(size_g, size_i - group * size_g))
+    return group * size_g + row, column
+
+
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "load": _load,
+    "swizzle2d": _swizzle2d,
     "load_tensor_descriptor": lambda desc, offsets: _load(desc.at(tuple(offsets))),
     "store": _store,
     "store_tensor_descriptor": lambda desc, offsets, value: _store(desc.at(tuple(offsets)), value),

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from tl2npu.across.decided import decided
 from tl2npu.across.symbols import Chosen, Constant, Definition, External, Function, Symbols
-from tl2npu.across.tables import Module
+from tl2npu.across.tables import Module, function_name
 from tl2npu.dialects.triton.tle import HINTS, RANGES, tle_name
 from tl2npu.source.benchmark import model_of
 from tl2npu.source.triton_imports import REEXPORTS, triton_name
@@ -27,6 +27,7 @@ from tl2npu.triton.host.whiles import with_counted_loops
 from tl2npu.triton.host.wrapped import (
     as_decorators,
     is_jit,
+    meaning,
     names_by_version,
     of_module,
     own_names,
@@ -102,7 +103,8 @@ class Elsewhere:
 
     def _take(self, name: str, found: Definition | None) -> None:
         variable = found.variable if isinstance(found, Chosen) else ""
-        found = found.function if isinstance(found, Chosen) else found
+        found = found.found if isinstance(found, Chosen) else found
+        self.unset |= {name: variable} if variable else {}
         if isinstance(found, Constant):
             value = found.value
             if value is None or isinstance(value, (bool, int, float, str)):
@@ -113,7 +115,6 @@ class Elsewhere:
             other = self.read(found.module.path, found.module.text)
             if other is not None and found.node.name in other[1]:
                 self.found[name] = other[1][found.node.name], other[0]
-                self.unset |= {name: variable} if variable else {}
 
 
 _MODULES = ("triton", "math", "torch", "numpy", *{name.split(".")[0] for name in REEXPORTS})
@@ -186,9 +187,9 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     tree = ast.parse(text)
     aliases = dict(aliases_of(tree))
     values = dict(_set_once(tree))
+    unset = _choose_functions(tree, values, aliases)
     aliases = {**dict(own_names(values, aliases)), **dict(names_by_version(tree, aliases)), **aliases}
     without_wrappers(tree, aliases)
-    unset = _choose_functions(tree, values)
     made = as_decorators(tree, aliases)
     plain_decorators(tree, aliases)
     jitted = {
@@ -220,17 +221,22 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     return TritonFile(tree, source, jitted, kernels, _launches(tree, jitted), values, hints, twice, chosen, made, scope)
 
 
-def _choose_functions(tree: ast.Module, values: Mapping[str, ast.expr]) -> dict[str, str]:
-    """Leave out device functions where the module chooses another one; by the name of that, the environment variable
-    that must not be set. Changes the tree."""
+def _choose_functions(tree: ast.Module, values: Mapping[str, ast.expr], aliases: Mapping[str, str]) -> dict[str, str]:
+    """Leave out device functions, and Triton's, where the module chooses another one; by the name of that, the
+    environment variable that must not be set. Changes the tree."""
+
+    def function(stmt: ast.stmt) -> str:
+        of = stmt.value if isinstance(stmt, ast.Assign) else None
+        return function_name(stmt) if of is None or meaning(of, aliases).startswith("triton.") else ""
+
     launched = {ast.unparse(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
     unset: dict[str, str] = {}
     for stmt in of_module(tree.body):
         verdict = decided(stmt.test, values) if isinstance(stmt, ast.If) else None
         if isinstance(stmt, ast.If) and verdict is not None:
             live, dead = verdict.arms(stmt)
-            own = {item.name for item in live if isinstance(item, ast.FunctionDef)} - launched
-            gone = [isinstance(item, ast.FunctionDef) and item.name in own for item in dead]
+            own = {name for name in map(function, live) if name} - launched
+            gone = [function(item) in own for item in dead]
             dead[:] = [ast.copy_location(ast.Pass(), item) if go else item for item, go in zip(dead, gone, strict=True)]
             unset |= dict.fromkeys(own, verdict.unset) if verdict.unset else {}
     return unset

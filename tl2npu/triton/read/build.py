@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping
 
 from tl2npu.dialects.functions import IN_FLOATS
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Mod, Sym, const
 from tl2npu.tile.expr import COMPARISONS, LOGIC, Call, Const, Expr, Index, Load, Opaque, axis, substituted
 from tl2npu.triton.read.ranges import floored, largest, smallest
 from tl2npu.triton.read.values import Shape, Tile
@@ -245,10 +245,20 @@ def _as(item: Tile, dtype: str, shape: Shape) -> Expr:
     return broadcast(cast(item, dtype) if dtype else item, shape).expr
 
 
+def _rejoined(found: Sym) -> Sym:
+    """``n`` in the place of ``n // d * d + n % d``."""
+    for monomial, factor in found.terms:
+        if len(monomial) == 1 and isinstance(rest := monomial[0], Mod):
+            shorter = found - (rest.num // rest.den * rest.den + Sym.of({monomial: 1}) - rest.num) * factor
+            if len(shorter.terms) < len(found.terms):
+                return shorter
+    return found
+
+
 def _of_integers(op: str, values: list[Sym]) -> Sym | bool | None:
     match op, values:
         case "add", [one, other]:
-            return one + other
+            return _rejoined(one + other)
         case "sub", [one, other]:
             return one - other
         case "mul", [one, other]:

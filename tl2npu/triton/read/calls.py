@@ -8,15 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from tl2npu.dialects.triton.operators import ELEMENTWISE, HINTS, HINTS_WITHOUT_VALUE, REDUCTIONS, REFUSED
+from tl2npu.dialects.triton.operators import ELEMENTWISE, HINTS, HINTS_WITHOUT_VALUE, REDUCTIONS, REFUSED, WRITTEN
 from tl2npu.kernel.symbolic import const
 from tl2npu.tile.expr import OPERATORS, Call, Const, Index, Load, axis, loads
-from tl2npu.tile.ir import Matmul, Reduce, ReduceKind
+from tl2npu.tile.ir import Reduce, ReduceKind
 from tl2npu.triton.read import build, masks, memory
 from tl2npu.triton.read.combine import reduction_of
 from tl2npu.triton.read.expressions import Expressions, ceil_divided
 from tl2npu.triton.read.masks import conjuncts
 from tl2npu.triton.read.ranges import largest, smallest
+from tl2npu.triton.read.spec import Source
 from tl2npu.triton.read.values import BlockPointer, DType, Function, Method, Name, Pointer, Tile, Value, integer
 
 _SPACES = ("triton.language.", "triton.")
@@ -28,6 +29,7 @@ _EXACT: Mapping[str, int] = {"sum": 2**8, "max": 2**24, "min": 2**24}
 """The size up to which integers are reduced as float32, which has all up to 2^24; a unified buffer holds 2^16 terms."""
 _TYPE = "pass an element type of Triton, as `tl.float32`, or take that of a pointer: `x_ptr.dtype.element_ty`"
 _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool}
+_TRITON = Source({}, {}, {"tl": "triton.language"})
 _MEMBERS = {"to": "cast", **{name: name for name in ("cast", "trans", "expand_dims", "broadcast_to")}}
 
 
@@ -98,6 +100,9 @@ class Calls(Expressions):
             return self.reduced(last, self.bound(node, _REDUCED), node)
         if last in ELEMENTWISE:
             return self.elementwise(last, node)
+        if last in WRITTEN:
+            function = cast(ast.FunctionDef, ast.parse(WRITTEN[last]).body[0])
+            return self.inlined(Function(function, _TRITON), node)
         raise self.state.refuse("TL530", f"`{ast.unparse(node.func)}` has no counterpart")
 
     def without_fill(self, found: Tile) -> Tile:
@@ -449,46 +454,6 @@ class Calls(Expressions):
         kinds: dict[str, ReduceKind] = {"sum": "sum", "max": "max", "min": "min"}
         state.emit(Reduce(kinds[name], source.expr.buffer, name_of, in_memory, state.origin))
         return Tile(rest, Load(name_of, tuple(axis(place) for place in range(len(rest))), tile.dtype))
-
-    def tl_dot(self, node: ast.Call) -> Value:
-        return self.product(self.operands(node), node)
-
-    def operands(self, node: ast.Call) -> dict[str, Value]:
-        """The arguments of ``tl.dot``, matrices as they are multiplied."""
-        names = "input other acc input_precision allow_tf32 max_num_imprecise_acc out_dtype"
-        values = self.bound(node, f"{names} trans_a trans_b")
-        for name, turned in (("input", "trans_a"), ("other", "trans_b")):  # of Triton 2.0
-            if values.pop(turned, False) is True:
-                values[name] = build.transposed(self.tile_of(values[name], node))
-        return values
-
-    def product(self, values: dict[str, Value], node: ast.Call) -> Value:
-        """``tl.dot``: both operands in tiles, the sum in a tile of its own or on top of ``acc``."""
-        state = self.state
-        one, other = (self.tile_of(values[name], node) for name in ("input", "other"))
-        if len(one.shape) != 2 or len(other.shape) != 2 or one.shape[1] != other.shape[0]:
-            raise state.refuse("TL548", f"`{ast.unparse(node)}`: the operands are not matrices that fit")
-        dtype = "int32" if not build.is_float(one.dtype) else "float32"
-        out = values.get("out_dtype")
-        left, right = state.stored(one, f"{state.hint}_a"), state.stored(other, f"{state.hint}_b")
-        assert isinstance(left.expr, Load)
-        assert isinstance(right.expr, Load)
-        shape = (one.shape[0], other.shape[1])
-        turned = [self.turned(item, node) for item in (left, right)]
-        acc = values.get("acc")
-        clear = acc is None or (isinstance(acc, Tile) and isinstance(acc.expr, Const) and acc.expr.value == 0)
-        if clear:
-            into = state.target(node, "dot", shape, dtype)
-        else:
-            assert acc is not None
-            into = state.accumulator(node, build.broadcast(self.tile_of(acc, node), shape), dtype)
-        if into in (left.expr.buffer, right.expr.buffer):
-            into = state.allocate(f"{state.hint}_dot", shape, dtype)
-        state.emit(Matmul(left.expr.buffer, right.expr.buffer, into, clear, turned[0], turned[1], state.origin))
-        found = Tile(shape, Load(into, (axis(0), axis(1)), dtype))
-        if isinstance(out, DType) and out.name != dtype:
-            return state.stored(build.cast(found, out.name), f"{state.hint}_rounded")
-        return found
 
     # methods ------------------------------------------------------------------------------------------------------
 

@@ -12,11 +12,11 @@ from tl2npu.source.signs import sign_of
 from tl2npu.tile.expr import OF_SIGN, Const, Index, integers, loads
 from tl2npu.tile.ir import For, If, Kernel, Let, Stmt
 from tl2npu.triton.read import build
-from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.choices import apart, decided
 from tl2npu.triton.read.masks import told
 from tl2npu.triton.read.moves import difference, marked, shifted
 from tl2npu.triton.read.names import COUNTED, Live, assigned, exposed, live_in, mentioned, placed, spine
+from tl2npu.triton.read.products import Products
 from tl2npu.triton.read.ranges import cdiv, largest
 from tl2npu.triton.read.returns import carried_on, place_of, returns, statements_in
 from tl2npu.triton.read.spec import Source
@@ -35,7 +35,7 @@ class Returned(Exception):
         self.value = value
 
 
-class Interpreter(Calls):
+class Interpreter(Products):
     """Reads the statements of a kernel into the state.
 
     ``live``: of the function that is read; ``nested``: the branches and loops around the statement in its function,
