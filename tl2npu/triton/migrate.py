@@ -411,7 +411,8 @@ class _Translation:
                 if any(param.name == tensor for param in launched.kernel.params):
                     kind = launched.binding.spec.tensors[tensor].dtype
                     listed = next((types for types in launched.binding.site.scope.listed if f"{kind}+" in types), "")
-                    why = "the host allows others" if listed else "nothing in the file shows its element type"
+                    shows = "nothing in the file shows" if kind in ("float32", "int32") else "only the kernel shows"
+                    why = "the host allows others" if listed else f"{shows} its element type"
                     found.append(finding("TL505", line, f"`{tensor}` is taken for {kind}: {why}", name))
         for function, variable in sorted({one for launched in launches for one in launched.binding.spec.unset}):
             text = f"`{function}` is read as it is without the environment variable `{variable}`"

@@ -15,6 +15,7 @@ from tl2npu.tile.expr import Index
 from tl2npu.tile.expr import Opaque as Text
 from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.kin import type_of
 from tl2npu.triton.host.options import OPTIONS, may_only_have_options
 from tl2npu.triton.host.torch_names import annotated, assigned
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Meta, Tensor, Unknown
@@ -102,6 +103,7 @@ class _Binder:
         self.defaults: Mapping[str, ast.expr] = dict(defaults)
         self.rename: dict[str, str] = {}
         self.numbers: dict[str, Value] = {}
+        self.kin: dict[str, str] = {}
         self.options: list[str] = []
 
     def refuse(self, code: str, message: str) -> Refused:
@@ -129,7 +131,7 @@ class _Binder:
             name for name, value in values.items() if isinstance(value, Tile) and isinstance(value.expr, Index)
         }
         spec = specs.Spec(self.kernel, self.source, values, tensors, grid, frozenset(sizes), self.numbers)
-        spec.doubtful, spec.assumed, spec.flat = doubtful, assumed, self.flat
+        spec.doubtful, spec.assumed, spec.kin, spec.flat = doubtful, assumed, self.kin, self.flat
         spec.alike = [(self.here(one), self.here(other)) for one, other in host.alike]
         spec.calls = tuple(self.calls())
         spec.sure = frozenset(self.rename.get(name, name) for name, text in host.texts.items() if _SIZE.search(text))
@@ -394,6 +396,7 @@ class _Binder:
                 raise self.refuse("TL513", message)
         if value.dtype is None:
             assumed.append(name)
+            self.kin[name] = type_of(node, self.site.scope.env) or value.text
         shape = None if value.shape is None else tuple(self.here(extent) for extent in value.shape)
         if name in self.flat:
             every = ast.unparse(ast.Call(ast.Attribute(node, "numel"), [], []))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from tl2npu.triton.host.asserted import alike
 from tl2npu.triton.host.decorators import one_expression
 from tl2npu.triton.host.expressions import HostExpressions
+from tl2npu.triton.host.kin import type_of
 from tl2npu.triton.host.methods import applied
 from tl2npu.triton.host.torch_names import DTYPES, annotated, assigned, dtype_of, is_float, is_part
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Tensor, Unknown, optional
@@ -330,13 +331,14 @@ class Host(HostExpressions):
     def named_tensor(self, name: str, value: Tensor, node: ast.expr) -> Tensor:
         """A tensor that a name holds from now on."""
         of = value.of if value.described else node.id if isinstance(node, ast.Name) else ""
+        kin = type_of(node, self.env)
         if value.shape is None:
             found = self.tensor(name, self.ranks.sure.get(name), value.dtype, self.ranks.guessed.get(name))
-            return replace(found, test=value.test, of=of, described=value.described)
+            return replace(found, test=value.test, of=of, described=value.described, kin=kin)
         shape = self.shown_by(name, value.shape)
         guessed = value.guessed
         return Tensor(
-            name, shape, value.dtype, value.fresh, guessed, value.test, False, of, value.described, value.turned
+            name, shape, value.dtype, value.fresh, guessed, value.test, False, of, value.described, value.turned, kin
         )
 
     def assign_each(self, targets: list[ast.expr], value: HostValue, node: ast.expr) -> None:

@@ -16,7 +16,7 @@ class Tensor:
     """A tensor. ``text`` names it; ``fresh``: the host code shows that it is contiguous; ``guessed``: its rank is not
     certain; ``test``: the condition that decides whether it is None; ``gradient``: it may have any layout; ``of``: the
     variable that holds the same tensor; ``described``: it is a ``TensorDescriptor`` of that, under a condition or not;
-    ``turned``: the order of its axes is not that of its memory.
+    ``turned``: the order of its axes is not that of its memory; ``kin``: the name of the one whose element type it has.
     """
 
     text: str
@@ -29,6 +29,7 @@ class Tensor:
     of: str = ""
     described: Literal["", "sometimes", "always"] = ""
     turned: bool = False
+    kin: str = ""
 
     @property
     def elements(self) -> Sym | None:

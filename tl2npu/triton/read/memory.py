@@ -68,7 +68,6 @@ def load(
         return operation("ne", [single, 0], state.line) if truth else single
     shape = tuple(pointer.shape[number] for number in placed.order)
     buffer = into if into is not None else state.target(node, "in", shape, dtype)
-    state.loaded[buffer] = frozenset({pointer.param})
     empty = 0.0 if dtype.startswith(("float", "bfloat")) else 0
     beyond = operation(
         "add", [int(other or 0) if isinstance(other, bool) or other is None else other, empty], state.line
@@ -84,6 +83,7 @@ def load(
     guards = [c for c in placed.rest if anywhere and not any(axis_of(name) is not None for name in names(c))]
     guards = [c for c in guards if not any(True for _ in loads(c))]
     state.emit(If(conjunction(guards), (move,), (), state.origin) if guards else move)
+    state.loaded[buffer] = frozenset({pointer.param})
     for number, first, end in placed.beyond:
         state.beyond.append((pointer.param, Beyond(buffer, placed.order.index(number), first, end)))
     if len(shape) == 1 and placed.order == (0,) and part == pointer.shape and dtype in ("int32", "int64"):
@@ -147,12 +147,13 @@ def _gathered(
         raise below or state.refuse("TL523", "a tensor of bool is read at loaded places")
     shape = tuple(pointer.shape[number] for number in gathers.order(state, pointer, below))
     buffer = state.target(node, "in", shape, tensor.held)
-    state.loaded[buffer] = frozenset({pointer.param})
 
     def row(one: Pointer, under: Tile | None) -> Placed:
         return place(state, one, under, reads=True)
 
-    return gathers.load(state, pointer, mask, other, row, buffer, below)
+    found = gathers.load(state, pointer, mask, other, row, buffer, below)
+    state.loaded[buffer] = frozenset({pointer.param})
+    return found
 
 
 def _start(buffer: str, shape: Shape) -> Region:
@@ -207,6 +208,8 @@ def store(
     scattered = gathers.by_rows(state, pointer) or (gathers.is_flat(state, pointer) and not atomic)
     placed = place(state, pointer, mask) if not scattered else None
     state.used.add(pointer.param)
+    if value.dtype in ("float16", "bfloat16"):
+        state.take_type(pointer.param, value.dtype)
     dtype = state.spec.tensors[pointer.param].held
     if state.spec.tensors[pointer.param].dtype == "bool":
         if value.dtype != "bool":

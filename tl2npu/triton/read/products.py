@@ -10,6 +10,8 @@ from tl2npu.triton.read import build
 from tl2npu.triton.read.calls import Calls
 from tl2npu.triton.read.values import DType, Tile, Value
 
+_HALF = ("float16", "bfloat16")
+
 
 class Products(Calls):
     """Evaluates products of matrices."""
@@ -26,12 +28,24 @@ class Products(Calls):
                 values[name] = build.transposed(self.tile_of(values[name], node))
         return values
 
+    def of_one_type(self, *operands: Tile) -> None:
+        """Triton multiplies matrices of one type: a tensor of which nothing shows it has that of the other operand."""
+        spec = self.state.spec
+        for one, other in (operands, operands[::-1]):
+            names = self.state.tensors(one.expr) & set(spec.assumed)
+            names = {name for name in names if spec.tensors[name].dtype == one.dtype == "float32"}
+            if len(names) == 1:
+                spec.multiplied |= names
+                if other.dtype in _HALF:
+                    self.state.take_type(*names, other.dtype)
+
     def product(self, values: dict[str, Value], node: ast.Call) -> Value:
         """``tl.dot``: both operands in tiles, the sum in a tile of its own or on top of ``acc``."""
         state = self.state
         one, other = (self.tile_of(values[name], node) for name in ("input", "other"))
         if len(one.shape) != 2 or len(other.shape) != 2 or one.shape[1] != other.shape[0]:
             raise state.refuse("TL548", f"`{ast.unparse(node)}`: the operands are not matrices that fit")
+        self.of_one_type(one, other)
         dtype = "int32" if not build.is_float(one.dtype) else "float32"
         out = values.get("out_dtype")
         left, right = state.stored(one, f"{state.hint}_a"), state.stored(other, f"{state.hint}_b")

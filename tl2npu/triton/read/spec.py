@@ -51,7 +51,8 @@ class Spec:
     ``(n, b)`` of which it must check that ``b`` divides ``n``; ``views``: how the kernel sees each tensor, by how many
     of the possible views did not fit; ``strict``: tensors of which every element that is read counts; ``pinned``:
     parameters that are read as the number that the launch passes; ``doubtful``: parameters of which the host does not
-    say whether they are tensors; ``assumed``: tensors whose element type nothing shows; ``sure``: sizes that are at
+    say whether they are tensors; ``assumed``: tensors whose element type nothing shows, ``kin``: by these,
+    the tensor of the host whose type they have, ``multiplied``: those of them in products; ``sure``: sizes that are at
     least 1; ``least``: other numbers, and what the host must check that they are at least; ``calls``: the sizes, as far
     as they are known, in each call of the launching function that the file shows; ``copied``, ``filled`` and
     ``turned``: allocations of memory on the chip that are read by copy because they are written again, begin as 0, and
@@ -81,6 +82,8 @@ class Spec:
     pinned: set[str] = field(default_factory=set)
     doubtful: set[str] = field(default_factory=set)
     assumed: list[str] = field(default_factory=list)
+    kin: dict[str, str] = field(default_factory=dict)
+    multiplied: set[str] = field(default_factory=set)
     sure: frozenset[str] = frozenset()
     flat: frozenset[str] = frozenset()
     least: dict[str, int] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tl2npu.kernel.element_types import word
 from tl2npu.kernel.symbolic import Sym, var
@@ -108,6 +108,18 @@ class State:
         found = {name for value in values for name in value.names if name in spec.numbers and name not in spec.pinned}
         if found:
             spec.pinned |= found
+            raise Again
+
+    def take_type(self, param: str, dtype: str) -> None:
+        """Read again with a tensor of which nothing shows the element type, and those that have its type, as one of
+        ``dtype``, if that is new. What a kernel multiplies is taken for one type."""
+        spec = self.spec
+        owners = {
+            spec.kin.get(name, name) for name in ({param} | spec.multiplied if param in spec.multiplied else {param})
+        }
+        kin = {name for name in spec.assumed if spec.kin.get(name) in owners and spec.tensors[name].dtype == "float32"}
+        spec.tensors.update({name: replace(spec.tensors[name], dtype=dtype) for name in kin})
+        if kin:
             raise Again
 
     def split(self, place: tuple[int, int] | None) -> None:
