@@ -234,31 +234,36 @@ def test_dictionary_of_keyword_arguments() -> None:
     text = vector(COPY, 'config = {"BLOCK": 128, "num_warps": 4}\n    k[(triton.cdiv(n, 128),)](x, y, n, **config)')
     assert "k(n=n" in to_tilelang(text).text
     changed = text.replace("    k[(", '    config["BLOCK"] = 64\n    k[(')
-    assert refusals(changed) == refusals(text.replace('{"BLOCK": 128, "num_warps": 4}', "configuration()")) == ["TL511"]
+    unseen = text.replace('{"BLOCK": 128, "num_warps": 4}', "configuration()")
+    for other in (changed, unseen):  # what the launch does not pass otherwise is in it
+        assert "BLOCK=config['BLOCK'])" in to_tilelang(other).text
+    assert refusals(text.replace("**config", "**configuration()")) == ["TL511"]
+    assert refusals(unseen.replace("**config", "**config, **config")) == ["TL511"]
 
 
 MORE = "    more = {}\n    if torch.version.hip:\n        more = {'waves_per_eu': 1, 'kpack': 2}\n    k[("
 
 
 @pytest.mark.parametrize(
-    ("before", "word", "code"),
+    ("before", "word", "found"),
     [
         (MORE, "**more", ""),
         ("    k[(", "**({'num_stages': n} if n > 7 else {})", ""),
-        (MORE.replace("'kpack'", "'LIMIT'"), "**more", "TL511"),
-        (MORE.replace("    k[(", "    more.update(LIMIT=1)\n    k[("), "**more", "TL511"),
-        (MORE.replace("    k[(", "    more |= options()\n    k[("), "**more", "TL511"),
-        ("    k[(", "**({'LIMIT': n} if n > 7 else {})", "TL511"),
+        (MORE.replace("'kpack'", "'LIMIT'"), "**more", "more.get('LIMIT', 0)"),
+        (MORE.replace("    k[(", "    more.update(LIMIT=1)\n    k[("), "**more", "more.get('LIMIT', 0)"),
+        (MORE.replace("    k[(", "    more |= options()\n    k[("), "**more", "more.get('LIMIT', 0)"),
+        ("    k[(", "**({'LIMIT': n} if n > 7 else {})", "({'LIMIT': n} if n > 7 else {}).get('LIMIT', 0)"),
         ("    k[(", "**(options() if n > 7 else {})", "TL511"),
     ],
 )
-def test_dictionaries_that_may_only_have_options(before: str, word: str, code: str) -> None:
+def test_dictionaries_that_the_launch_unpacks(before: str, word: str, found: str) -> None:
     """What no parameter of the kernel takes is the compiler's; ``LIMIT`` is one that has a default."""
     text = vector("x = tl.load(x_ptr + i, mask=i < n - LIMIT)\ntl.store(y_ptr + i, x, mask=i < n)")
     text = text.replace("BLOCK: tl.constexpr)", "BLOCK: tl.constexpr, LIMIT: tl.constexpr = 0)")
     assert refusals(text) == []
     text = text.replace("    k[(", before).replace("BLOCK=128)", f"BLOCK=128, {word})")
-    assert refusals(text) == ([code] if code else [])
+    assert refusals(text) == (["TL511"] if found == "TL511" else [])
+    assert found == "TL511" or f"LIMIT={found}" * bool(found) in to_tilelang(text).text
 
 
 def test_number_that_a_name_had_before_a_loop() -> None:

@@ -16,7 +16,7 @@ from tl2npu.tile.expr import Opaque as Text
 from tl2npu.triton.host.decorators import Tuning
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.kin import type_of
-from tl2npu.triton.host.options import OPTIONS, may_only_have_options
+from tl2npu.triton.host.options import OPTIONS, item, may_only_have_options
 from tl2npu.triton.host.torch_names import annotated, assigned
 from tl2npu.triton.host.values import Dict, HostValue, Int, Lambda, Meta, Tensor, Unknown
 from tl2npu.triton.host.variants import LIMIT, conditions, normal, stable, strings
@@ -27,6 +27,9 @@ from tl2npu.triton.refused import Refused, Undecided
 
 _SIZE = re.compile(r"\.(shape\[|size\(|stride\(|numel\(|nelement\()|\b(len|next_power_of_2)\(")
 """What gives a size in host code."""
+
+
+_NONE = ast.Constant(None)
 
 
 @dataclass
@@ -242,20 +245,24 @@ class _Binder:
                 texts = [f"{ast.unparse(arm)}[{number}]" for arm in arms]
                 text = f"{texts[0]} if {ast.unparse(arg.value.test)} else {texts[1]}" if decided else texts[0]  # type: ignore[attr-defined]
                 args.append(ast.parse(text, mode="eval").body)
-        words: list[ast.keyword] = []
+        words = [word for word in call.keywords if word.arg is not None]
+        unseen: list[ast.expr] = []
         for word in call.keywords:
             if word.arg is not None:
-                words.append(word)
                 continue
             with self.site.there() as host:
                 given = host.eval(word.value)
-            if not isinstance(given, Dict) and may_only_have_options(word.value, self.site.function, self.params):
-                continue
-            if not isinstance(given, Dict):
-                raise self.refuse("TL511", "the launch unpacks keyword arguments")
-            for key, _ in given.items:
-                item = ast.Subscript(word.value, ast.Constant(key), ast.Load())
-                words.append(ast.keyword(key, ast.copy_location(ast.fix_missing_locations(item), word.value)))
+            if isinstance(given, Dict):
+                words += [item(word.value, str(key)) for key, _ in given.items]
+            elif not may_only_have_options(word.value, self.site.function, self.params):
+                unseen.append(word.value)
+        passed = {*self.params[: len(args)], *(word.arg for word in words), *self.tuning.values, *self.tuning.heuristics}
+        missing = [name for name in self.params if name not in passed] if unseen else []
+        plain = len(unseen) == 1 and not any(isinstance(node, ast.Call) for node in ast.walk(unseen[0]))
+        plain &= all(isinstance(self.defaults.get(name, _NONE), ast.Constant) for name in missing)
+        if missing and not plain:
+            raise self.refuse("TL511", "the launch unpacks keyword arguments")
+        words += [item(unseen[0], name, self.defaults.get(name)) for name in missing]
         changed = ast.Call(call.func, args, words)
         ast.copy_location(changed, call)
         self.site = replace(self.site, call=changed)
@@ -352,6 +359,7 @@ class _Binder:
                     return Function(self.source.functions[value.text])
                 if not value.test:
                     doubtful.add(name)
+                    self.kin[name] = value.text
                 return Tile((), Index(self.here(self.site.scope.name(value.text))))
             case tuple() if all(isinstance(item, Int) for item in value):
                 symbols = (self.here(item.value) for item in value if isinstance(item, Int))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from tl2npu.triton.host.torch_names import LIKE
-from tl2npu.triton.host.values import HostValue, Tensor
+from tl2npu.triton.host.values import HostValue, Tensor, Unknown
 
 
 def type_of(node: ast.expr, env: Mapping[str, HostValue]) -> str:
@@ -16,7 +16,7 @@ def type_of(node: ast.expr, env: Mapping[str, HostValue]) -> str:
     match node:
         case ast.Name(id=name):
             value = env.get(name)
-            return (value.kin or name) if isinstance(value, Tensor) else ""
+            return getattr(value, "kin", "") or (name if isinstance(value, Tensor | Unknown) else "")
         case ast.Subscript(value=of) | ast.Attribute(value=of, attr="T" | "mT" | "data"):
             return type_of(of, env)
         case ast.Call(func=ast.Attribute(value=of, attr=name)):

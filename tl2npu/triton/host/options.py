@@ -20,6 +20,14 @@ OPTIONS = frozenset(
 )
 
 
+def item(of: ast.expr, key: str, default: ast.expr | None = None) -> ast.keyword:
+    """What a launch passes for a parameter by ``**of``; ``default``: where that may lack it."""
+    found: ast.expr = ast.Subscript(of, ast.Constant(key), ast.Load())
+    if default is not None:
+        found = ast.Call(ast.Attribute(of, "get", ast.Load()), [ast.Constant(key), default], [])
+    return ast.keyword(key, ast.copy_location(ast.fix_missing_locations(found), of))
+
+
 def may_only_have_options(node: ast.expr, function: ast.FunctionDef | None, params: Collection[str]) -> bool:
     """True for a dictionary, whichever it is, that has nothing for a parameter of the kernel.
 
