@@ -245,3 +245,11 @@ def test_tensor_that_is_another_one_where_it_is_passed(made: str) -> None:
     text = BOTH.replace("    y = torch", f"    {made}\n    y = torch")
     assert "    if b is None:\n        assert" in to_tilelang(text).text
     assert refusals(text.replace("    k[", "    done = None, k[")) != []
+
+
+def test_the_condition_that_the_kernel_asks_comes_first() -> None:
+    """Another parameter depends on one of the host that cannot be asked again, which nothing in the kernel needs."""
+    text = SWITCHED.replace("n, NEGATIVE: tl", "n, more, NEGATIVE: tl").replace("x * sign", "x * sign + more")
+    text = text.replace("last, n, NEGATIVE", "last, n, 1 if torch.cuda.is_available() and n > 9 else 0, NEGATIVE")
+    assert refusals(text) == []
+    assert "if negative:" in to_tilelang(text).text

@@ -281,7 +281,9 @@ class _Translation:
                 if refused.tensor and refused.tensor not in flat:
                     flat = self.flat[site.place] = flat | {refused.tensor}
                 elif binding.tests:
-                    raise Undecided(first.code, first.line, first.message, binding.tests[0], first.help) from None
+                    asks, function = first.asks, site.function
+                    _, test = min(binding.tests, key=lambda t: (t[0] not in asks, not stable(t[1], function)))
+                    raise Undecided(first.code, first.line, first.message, test, first.help) from None
                 else:
                     raise first from None
 

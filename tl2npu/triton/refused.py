@@ -14,6 +14,8 @@ class Refused(Exception):
         self.code, self.line, self.message, self.help = code, line, message, help
         self.tensor = ""
         """The parameter whose accesses fit none of the shapes that were tried."""
+        self.asks: frozenset[str] = frozenset()
+        """The parameters and sizes that would decide a condition."""
 
 
 class Undecided(Refused):

@@ -37,8 +37,8 @@ class Binding:
     """A launch bound to its kernel.
 
     ``arguments``: the text of what the launch passes for each parameter; ``names``: host name -> the name that the
-    kernel has for it; ``absent``: what is taken of parameters that no call of the file passes; ``tests``: conditions of
-    the host code that would decide what the kernel gets for some parameters; ``options``: keywords that are neither
+    kernel has for it; ``absent``: what is taken of parameters that no call of the file passes; ``tests``: parameters,
+    with conditions of the host code that would decide what the kernel gets; ``options``: keywords that are neither
     parameters nor options that are known: by Triton's own check, they are options of another compiler.
     """
 
@@ -48,7 +48,7 @@ class Binding:
     tensors: dict[str, Tensor]
     names: dict[str, str]
     absent: frozenset[str]
-    tests: tuple[str, ...]
+    tests: tuple[tuple[str, str], ...]
     options: tuple[str, ...] = ()
 
     @property
@@ -155,18 +155,18 @@ class _Binder:
         value = self.site.env.get(name, 0)
         return f"{name} is None" if value is None else f"{name} == {value!r}" if isinstance(value, str) else None
 
-    def tests(self, found: Mapping[str, HostValue], nodes: Mapping[str, ast.expr]) -> Iterator[str]:
-        """Conditions that would decide what is passed for parameters."""
+    def tests(self, found: Mapping[str, HostValue], nodes: Mapping[str, ast.expr]) -> Iterator[tuple[str, str]]:
+        """Parameters with conditions that would decide what is passed for them."""
         used = conditions(self.kernel)
         for name in self.params:
             value = found.get(name)
             if isinstance(value, Unknown) and value.test:
-                yield value.test
+                yield name, value.test
             elif isinstance(value, Unknown) and not value.number and name in used:
-                yield normal(nodes[name])[0]
+                yield name, normal(nodes[name])[0]
             elif isinstance(value, Unknown) and not value.number:
                 asked = (f"{ast.unparse(nodes[name])} == {text!r}" for text in strings(self.kernel, name))
-                yield from (test for test in asked if test not in self.site.scope.assumed)
+                yield from ((name, test) for test in asked if test not in self.site.scope.assumed)
 
     def string(self, name: str, value: HostValue, node: ast.expr) -> HostValue:
         """What a parameter that the kernel compares with strings is, by the comparisons that are assumed to hold."""
@@ -256,7 +256,8 @@ class _Binder:
                 words += [item(word.value, str(key)) for key, _ in given.items]
             elif not may_only_have_options(word.value, self.site.function, self.params):
                 unseen.append(word.value)
-        passed = {*self.params[: len(args)], *(word.arg for word in words), *self.tuning.values, *self.tuning.heuristics}
+        passed = {*self.params[: len(args)], *(word.arg for word in words)}
+        passed |= self.tuning.values.keys() | self.tuning.heuristics.keys()
         missing = [name for name in self.params if name not in passed] if unseen else []
         plain = len(unseen) == 1 and not any(isinstance(node, ast.Call) for node in ast.walk(unseen[0]))
         plain &= all(isinstance(self.defaults.get(name, _NONE), ast.Constant) for name in missing)

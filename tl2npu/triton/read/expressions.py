@@ -192,7 +192,9 @@ class Expressions:
         known = self.known_truth(value)
         if known is None:
             self.pin(node)
-            raise self.state.refuse("TL550", f"it is not known whether `{ast.unparse(node)}` holds")
+            refused = self.state.refuse("TL550", f"it is not known whether `{ast.unparse(node)}` holds")
+            refused.asks = frozenset(self.names_in(node))
+            raise refused
         return known
 
     def known_truth(self, value: Value) -> bool | None:
@@ -212,18 +214,19 @@ class Expressions:
             return None
         return bool(value)
 
+    def names_in(self, *nodes: ast.AST) -> set[str]:
+        """The names in ``nodes``, and the sizes in the integers that they are."""
+        names = {item.id for node in nodes for item in ast.walk(node) if isinstance(item, ast.Name)}
+        values = (self.state.frame.env.get(name) for name in names)
+        integers = (value.integer for value in values if isinstance(value, Tile))
+        return names.union(*(value.names for value in integers if value is not None))
+
     def pin(self, *nodes: ast.AST) -> None:
         """Read again with the parameters in ``nodes`` as the numbers that the launch passes, if that is new."""
         spec = self.state.spec
-        names = {item.id for node in nodes for item in ast.walk(node) if isinstance(item, ast.Name)}
-        symbols = {
-            name
-            for value in (self.state.frame.env.get(name) for name in names)
-            if isinstance(value, Tile) and value.integer is not None
-            for name in value.integer.names
-        }
-        found = {name for name in names | symbols if name in spec.numbers and name not in spec.pinned}
-        found |= spec.passed_alike((names | symbols) - found)
+        names = self.names_in(*nodes)
+        found = {name for name in names if name in spec.numbers and name not in spec.pinned}
+        found |= spec.passed_alike(names - found)
         if found:
             spec.pinned |= found
             raise Again
