@@ -289,3 +289,29 @@ run(torch.zeros(80, 48))
         expected[place] = number
     for found in outputs(text, {"y_ptr": np.full((80, 48), -1, np.float32)}, "numbers", (80, 48, 16, 2)):
         assert np.array_equal(found["y_ptr"], np.kron(expected, np.ones((16, 16), np.float32)))
+
+
+def test_keywords_of_triton_1() -> None:
+    """``**meta`` is the constants that the kernel takes out of it; not where it does more with it."""
+    plain = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x * 2, mask=i < n)")
+    head, old = "n, BLOCK: tl.constexpr):\n", "n, **meta):\n"
+    assert head in plain
+    same = to_tilelang(plain).text
+    for first in ('    BLOCK = meta["BLOCK"]\n', "    block = meta['BLOCK']\n"):
+        text = plain.replace(head, old + first)
+        text = (
+            text
+            if "BLOCK = " in first
+            else text.replace("pid * BLOCK + tl.arange(0, BLOCK)", "pid * block + tl.arange(0, block)")
+        )
+        assert to_tilelang(text).text == same
+    assert (
+        to_tilelang(
+            plain.replace(head, old)
+            .replace("0, BLOCK)", "0, meta['BLOCK'])")
+            .replace("pid * BLOCK", "pid * meta['BLOCK']")
+        ).text
+        == same
+    )
+    for first in ("    BLOCK = meta.get('BLOCK')\n", "    BLOCK = 2 * meta['BLOCK']\n", "    BLOCK = meta[n]\n"):
+        assert refusals(plain.replace(head, old + first)) == ["TL545"]

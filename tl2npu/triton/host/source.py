@@ -22,6 +22,7 @@ from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
 from tl2npu.triton.host.held import launches_by_name
+from tl2npu.triton.host.keywords import with_named_constants
 from tl2npu.triton.host.ranks import ranks
 from tl2npu.triton.host.whiles import with_counted_loops
 from tl2npu.triton.host.wrapped import (
@@ -200,6 +201,7 @@ def parse(text: str, path: Path | None = None, symbols: Symbols | None = None) -
     chosen = tuple(launches_by_name(tree, jitted))
     hints = {name: without_hints(node, aliases) for name, node in jitted.items()}
     for node in jitted.values():
+        with_named_constants(node)
         with_counted_loops(node)
     launched = {
         node.func.value.id
