@@ -32,12 +32,12 @@ class Products(Calls):
         """Triton multiplies matrices of one type: a tensor of which nothing shows it has that of the other operand."""
         spec = self.state.spec
         for one, other in (operands, operands[::-1]):
-            names = self.state.tensors(one.expr) & set(spec.assumed)
-            names = {name for name in names if spec.tensors[name].dtype == one.dtype == "float32"}
+            names = [name for name in self.state.tensors(one.expr) if name in spec.assumed]
+            names = [name for name in names if spec.tensors[name].dtype == one.dtype == "float32"]
             if len(names) == 1:
-                spec.multiplied |= names
+                spec.multiplied.add(names[0])
                 if other.dtype in _HALF:
-                    self.state.take_type(*names, other.dtype)
+                    self.state.take_type(names[0], other.dtype)
 
     def product(self, values: dict[str, Value], node: ast.Call) -> Value:
         """``tl.dot``: both operands in tiles, the sum in a tile of its own or on top of ``acc``."""
