@@ -10,7 +10,7 @@ import libcst as cst
 
 from tl2npu.checks.cross_core.unordered import missed
 from tl2npu.checks.memory_plan import fitting
-from tl2npu.checks.npuir.edges import overruns
+from tl2npu.checks.npuir.edges import elements_behind, overruns
 from tl2npu.checks.operators import starts
 from tl2npu.checks.operators.starts import planes
 from tl2npu.checks.row_split.evenness import unproved_evenness
@@ -26,6 +26,7 @@ from tl2npu.kernel.tensors import stored_tensors
 from tl2npu.passes.ascend import allocations_apart, barriers, guards
 from tl2npu.passes.gpu.memory import guarded_planes
 from tl2npu.passes.job import Fork, Job
+from tl2npu.passes.npuir import element_tails
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
 from tl2npu.passes.pipelines.traits import Traits
@@ -262,6 +263,7 @@ def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
         more = f" (also line {', '.join(map(str, lines))})" if lines else ""
         text = f"AscendNPU IR does not clamp this copy at its tensor's end if {sizes} is not a multiple of the tile"
         job.note("TL439", first, text + more, "warning")
+    element_tails.guard(job, elements_behind(subject_of(job)))
     end_with_tensors(job, [Cut(one.copy, one.axes, one.outside) for one in found if one.known])
 
 

@@ -13,7 +13,8 @@ from tl2npu.checks.operators.samples import Sampler
 from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.factories.callers import callers_of
-from tl2npu.kernel.model import Copy, Memory, Operand
+from tl2npu.kernel.model import Copy, Memory, Operand, Range, Store, in_parallel
+from tl2npu.kernel.npuir_loops import scalar_reason
 from tl2npu.kernel.symbolic import Opaque, Sym, Var
 
 _SOME = (64, 200)
@@ -81,6 +82,40 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
                     outside.add(axis)
         if wrong or sizes:
             yield Overrun(stmt, tuple(wrong), frozenset(outside), shown, bool(wrong), frozenset(sizes))
+
+
+def elements_behind(subject: Subject) -> Iterator[tuple[Store, Mapping[Operand, tuple[int, ...]]]]:
+    """Elements of a tensor that a ``T.Parallel`` stores or loads one by one, perhaps behind the end, with the axes
+    along which it does: where the calls of the file give the sizes, those decide. What stands in a table is trusted,
+    and what becomes a vector operation on rows is left to it."""
+    sampler = Sampler(subject)
+    values = [c.values for c in callers_of(subject.file, subject.located, given=subject.options.calls)]
+    for placed in subject.statements:
+        stmt = placed.stmt
+        if not isinstance(stmt, Store) or stmt.via or not in_parallel(placed.parents):
+            continue
+        place, calls = sampler.place(placed), sampler.calls(placed, values)
+        moving = [str(item.var) for item in placed.ranges]
+        outermost = next(loop for loop in placed.loops if loop.kind == "parallel")
+        in_rows = not scalar_reason(outermost, subject.late, subject.file.names)
+        found: dict[Operand, tuple[int, ...]] = {}
+        for operand in (stmt.target, *stmt.value.loads):
+            if operand.buffer.memory is not Memory.GM or (in_rows and _along_rows(operand, placed.ranges[-1])):
+                continue
+            for axis, (dim, size) in enumerate(zip(operand.dims or (), operand.buffer.shape, strict=False)):
+                goal = place.bounds.expanded(size - 1 - dim.lo)
+                is_loaded = any(isinstance(atom, Opaque) and atom.head.startswith("load ") for atom in goal.atoms())
+                if is_loaded or not any(dim.lo.depends_on(var) for var in moving) or place.bounds.is_not_negative(goal):
+                    continue
+                names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
+                if not any(names <= known.keys() for known in calls) or _found(sampler, placed, goal, calls):
+                    found[operand] = (*found.get(operand, ()), axis)
+        if found:
+            yield stmt, found
+
+
+def _along_rows(operand: Operand, innermost: Range) -> bool:
+    return operand.dims is not None and operand.dims[-1].lo.depends_on(str(innermost.var))
 
 
 def _found(sampler: Sampler, placed: Placed, goal: Sym, tried: Iterable[Mapping[str, int]]) -> list[str]:

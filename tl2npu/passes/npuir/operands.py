@@ -14,7 +14,8 @@ from tl2npu.kernel.model import Let, Loop, Memory, Operand, Store
 from tl2npu.kernel.regions import Lets, Region, region
 from tl2npu.kernel.regions import extent_text as extent_of
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.vectorised import is_vector, outer_loops
+from tl2npu.passes.npuir.vectorised import covers, is_vector, outer_loops
+from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.plan import Plan
 from tl2npu.passes.writing.statements import Names, parse, shape_text
 from tl2npu.passes.writing.tiles import dtype_text, last_allocation
@@ -40,6 +41,10 @@ class _Work:
         self._written = {operand.buffer for stmt in loop.body for operand in writes(stmt)}
 
     def carry_out(self) -> None:
+        if (text := self._as_copy()) is not None:
+            self._plan.replace(self._loop.node, parse(self._job, text, self._loop.node))
+            self._job.change("TL413", self._loop.node, "wrote the loop as a copy")
+            return
         for stmt in self._loop.body:
             if not isinstance(stmt, (Store, Let)):
                 continue
@@ -60,6 +65,23 @@ class _Work:
                 line = replaced(stmt.node, new)
                 assert isinstance(line, cst.BaseSmallStatement)
                 self._plan.replace(stmt.node, [cst.SimpleStatementLine([line])])
+
+    def _as_copy(self) -> str | None:
+        """The copy that the loop is, if it moves rows of a tensor from or to a whole tile, unchanged."""
+        stmt = self._loop.body[0] if len(self._loop.body) == 1 else None
+        if not isinstance(stmt, Store) or stmt.augmented or len(stmt.value.loads) != 1:
+            return None
+        (load,) = stmt.value.loads
+        outer, tile = (load, stmt.target) if load.buffer.memory is Memory.GM else (stmt.target, load)
+        found = self._region(stmt, outer)
+        if load.node is not stmt.value.node or outer.buffer.memory is not Memory.GM or found is None:
+            return None
+        same = element_type(self._job, outer.buffer) == element_type(self._job, tile.buffer)
+        in_order = [item.var for item in found.ranges] == [dim.lo for dim in tile.dims or ()]
+        if not (same and in_order and found.in_rows and covers(tile, self._loop.ranges)):
+            return None
+        sides = [found.text(slices=True), tile.buffer.name]
+        return f"T.copy({', '.join(sides if outer is load else reversed(sides))})\n"
 
     def _can_store(self, stmt: Store) -> bool:
         """The store goes to a part of a tensor that a copy can fill."""
