@@ -48,14 +48,14 @@ def test_the_jit_of_old_tuners(imports: str, jit: str, to: str) -> None:
         (
             "import pytest\n",
             "@pytest.mark.parametrize('n', [1])",
-            "no `@tilelang.jit` or `tilelang.compile` in this file",
+            "nothing in this file compiles",
         ),
         (
             "import functools\n",
             "@functools.partial(tilelang.jit, out_idx=[1])",
             "`@functools.partial` above the factory is",
         ),
-        ("", "@staticmethod", "no `@tilelang.jit` or `tilelang.compile` in this file compiles"),
+        ("", "@staticmethod", "nothing in this file compiles"),
     ],
 )
 def test_other_decorators(imports: str, jit: str, expected: str) -> None:
@@ -72,9 +72,9 @@ def test_what_something_else_compiles(jit: str, end: str) -> None:
     text = f"{gpu_file(PARAMS, BODY, jit=jit, head='import functools' + chr(10) + IMPORTS)}\n\n{end}\n"
     result = migrate_text(text, "k.py", Options())
     (found,) = [d for d in result.diagnostics if d.code == "TL816"]
-    assert found.message.endswith(
-        "compiles the kernel; what does needs `TL_ASCEND_AUTO_CV_COMBINE` and `TL_ASCEND_AUTO_SYNC` and "
-        "`TL_ASCEND_MEMORY_PLANNING`"
+    assert found.message == (
+        "nothing in this file compiles the kernel: add `@tilelang.jit(out_idx=[1])` above `factory` before you migrate, "
+        "or set `TL_ASCEND_AUTO_CV_COMBINE` and `TL_ASCEND_AUTO_SYNC` and `TL_ASCEND_MEMORY_PLANNING` where it is compiled"
     )
     assert [kernel.verdict for kernel in judged(result).kernels] == ["migrated with errors"]
     assert "is_npu=True" in (result.new_text or "")
@@ -86,3 +86,33 @@ def test_several_at_once() -> None:
     assert "the NPU has no `tilelang.par_compile`" in said(
         "@staticmethod", end="\nks = tilelang.par_compile([factory()])\n"
     )
+
+
+BARE = """
+import tilelang
+import tilelang.language as T
+
+
+@T.prim_func
+def scale(X: T.Tensor((256, 64), "float32"), Y: T.Tensor((256, 64), "float32")):
+    with T.Kernel({launch}:
+        x = T.alloc_ub(({rows}, 64), "float32")
+        T.copy(X[{row}, 0], x)
+        for i, j in T.Parallel({rows}, 64):
+            x[i, j] = x[i, j] * 2.0
+        T.copy(x, Y[{row}, 0])
+"""
+GPU = BARE.replace("alloc_ub", "alloc_shared").format(launch="4, threads=128) as (bx)", rows=64, row="bx * 64")
+ASCEND = BARE.format(launch="4, is_npu=True) as (cid, vid)", rows=32, row="cid * 64 + vid * 32")
+
+
+@pytest.mark.parametrize("text", [GPU, ASCEND])
+def test_the_line_that_is_missing_below_a_prim_func_of_a_module(text: str) -> None:
+    """Taken as it is written in the message, the kernel is migrated, with its keys."""
+    (found,) = [d for d in migrate_text(text, "k.py", Options()).diagnostics if d.severity == "error"]
+    (line,) = [part for part in found.message.split("`") if part.startswith("kernel = ")]
+    assert (found.code, line) == ("TL816", "kernel = tilelang.compile(scale, out_idx=[1])")
+    result = migrate_text(f"{text}\n\n{line}\n", "k.py", Options())
+    assert [kernel.disposition for kernel in result.kernels] == ["migrated"]
+    assert [d for d in result.diagnostics if d.severity == "error"] == []
+    assert "TL_ASCEND_AUTO_SYNC: True" in result.new_text

@@ -8,7 +8,7 @@ TL812 leftover-allocation warning: allocate with `T.alloc_shared` (L1, UB) or `T
 TL813 missing-threads error: add `threads=2` (or `threads=1`) to `T.Kernel`
 TL814 leftover-sync error: remove every scope, barrier and flag, or switch the automatic passes off
 TL815 invalid-launch error: write `T.Kernel(n, threads=2, is_npu=True) as (cid)` with one grid axis
-TL816 incomplete-pass-configs error: set it to True in `pass_configs`
+TL816 incomplete-pass-configs error: compile the kernel with it set to True in `pass_configs`
 TL817 too-many-blocks error: launch a block for each core, with a loop over its tasks (`migrate --fixed-core`), or use
     larger tiles
 TL820 odd-split-rows error: make the row count of the tile even, or use `threads=1`

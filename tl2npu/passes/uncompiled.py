@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import calls_in
 
 _TUNERS = ("tilelang.autotune", "tilelang.autotuner.autotune")
 _PARALLEL = "tilelang.par_compile"
-_NOTHING = {"pass_configs": "pass_configs cannot be set", "target": "the target cannot be set"}
 
 
 def why_uncompiled(job: Job, wanted: str) -> str:
@@ -28,7 +28,20 @@ def why_uncompiled(job: Job, wanted: str) -> str:
             return f"`@{shown}` above the factory {known} not known to compile the kernel, so {wanted} cannot be set"
     if any(job.file.names.resolve(call.func) == _PARALLEL for call in calls_in(job.module)):
         return "the NPU has no `tilelang.par_compile`: pass each kernel to `tilelang.compile`"
-    return f"no `@tilelang.jit` or `tilelang.compile` in this file compiles the kernel: {_NOTHING[wanted]}"
+    return f"nothing in this file compiles the kernel, so {wanted} cannot be set: add {compiled_by(job)}"
+
+
+def compiled_by(job: Job) -> str:
+    """What would compile the kernel here, and return the tensors that it stores and does not read."""
+    used = [access for stmt in job.kernel.walk() for access in accesses(stmt)]
+    read = {access.operand.buffer for access in used if access.reads}
+    stored = {access.operand.buffer for access in used if access.writes}
+    made = [tensor.index for tensor in job.kernel.params if tensor in stored - read]
+    out = f"out_idx={made}" if made else ""
+    factory = job.located.factory
+    if factory is not None:
+        return f"`@tilelang.jit({out})` above `{factory.node.name.value}`"
+    return f"`kernel = tilelang.compile({', '.join(filter(None, (job.kernel_name, out)))})` below `{job.kernel_name}`"
 
 
 def may_be_compiled(job: Job) -> bool:

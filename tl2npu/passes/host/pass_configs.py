@@ -24,7 +24,7 @@ from tl2npu.kernel.factories.positions import compilations
 from tl2npu.passes.host.signature import refuse_shared_arguments
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.assignments import bound
-from tl2npu.passes.uncompiled import may_be_compiled, why_uncompiled
+from tl2npu.passes.uncompiled import compiled_by, may_be_compiled, why_uncompiled
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import mentioned, names_in, nodes_of
 
@@ -59,8 +59,8 @@ def require(job: Job, needed: tuple[str, ...], *, is_new: bool = False) -> None:
         if not (is_new and may_be_compiled(job)):
             raise Blocked("TL816", job.located.node, why_uncompiled(job, "pass_configs"))
         keys = " and ".join(f"`{key}`" for key in needed)
-        text = f"no `@tilelang.jit` or `tilelang.compile` in this file compiles the kernel; what does needs {keys}"
-        job.note("TL816", job.located.node, text)
+        way = f"add {compiled_by(job)} before you migrate, or set {keys} where it is compiled"
+        job.note("TL816", job.located.node, f"nothing in this file compiles the kernel: {way}")
     for place in range(len(compilations(job.located))):
         found = compilations(job.located)[place]
         configs = read_configs(job.file, found, job.elsewhere)

@@ -20,7 +20,7 @@ _TARGET = 'target="npuir"'
 def retarget(job: Job) -> None:
     """Targets, flags and pass_configs of the GPU go; every compilation names the target."""
     if not compilations(job.located):
-        raise Blocked("TL401", job.located.node, why_uncompiled(job, "target"))
+        raise Blocked("TL401", job.located.node, why_uncompiled(job, "the target"))
     job.targets = None
     for place in range(len(compilations(job.located))):
         drop_arguments(job, place)
