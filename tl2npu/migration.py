@@ -448,8 +448,10 @@ def _best_of(
         if attempt.blocked is not None:
             nothing_lost = kind.is_rewritten or reached.target == "developer-threads1"
             level: Severity = "info" if nothing_lost else "warning"
-            help_ = "wrote `threads=1`: one vector core does the work" if kind.is_rewritten else attempt.blocked.help
-            job.notes.append(replace(attempt.blocked, severity=level, help=help_))
+            found = attempt.blocked
+            job.notes.append(
+                replace(found, severity=level, help=choose.one_core(found) if kind.is_rewritten else found.help)
+            )
             if level == "warning":
                 job.notes += [replace(found, severity=level) for found in attempt.more]
     choose.offer_one_thread(start, kind, suppressions, job, reached)

@@ -73,8 +73,9 @@ def test_what_something_else_compiles(jit: str, end: str) -> None:
     result = migrate_text(text, "k.py", Options())
     (found,) = [d for d in result.diagnostics if d.code == "TL816"]
     assert found.message == (
-        "nothing in this file compiles the kernel: add `@tilelang.jit(out_idx=[1])` above `factory` before you migrate, "
-        "or set `TL_ASCEND_AUTO_CV_COMBINE` and `TL_ASCEND_AUTO_SYNC` and `TL_ASCEND_MEMORY_PLANNING` where it is compiled"
+        "nothing in this file compiles the kernel: add `@tilelang.jit(out_idx=[1])` above `factory` before "
+        "you migrate, or set `TL_ASCEND_AUTO_CV_COMBINE` and `TL_ASCEND_AUTO_SYNC` and `TL_ASCEND_MEMORY_PLANNING` "
+        "where it is compiled"
     )
     assert [kernel.verdict for kernel in judged(result).kernels] == ["migrated with errors"]
     assert "is_npu=True" in (result.new_text or "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from tl2npu.passes.gpu.launch import grid
 from tl2npu.passes.job import Job
 from tl2npu.passes.pipelines.traits import Traits
 from tl2npu.passes.plain import compared_types
-from tl2npu.results import Disposition
+from tl2npu.results import Diagnostic, Disposition
 from tl2npu.strategy import memory, products, rows
 from tl2npu.strategy.attempt import Attempt, Case, built, judged, rebuilt, repair, subject_of
 from tl2npu.suppress import Suppressions
@@ -135,7 +136,8 @@ def _rewritten(case: Case, made: Attempt) -> list[Attempt]:
 
 def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:
     first = obstacles[0]
-    return Attempt(TWO, job, job.finding(first.code, first.node, first.message, first.severity), first.by)
+    found = job.finding(first.code, first.node, first.message, first.severity)
+    return Attempt(TWO, job, replace(found, help=first.help or found.help), first.by)
 
 
 def _finished(case: Case, form: str, job: Job) -> Attempt:
@@ -143,6 +145,13 @@ def _finished(case: Case, form: str, job: Job) -> Attempt:
     made = products.landed(job)
     found = judged(case, form, made)
     return found if found.reached or made is job else judged(case, form, job)
+
+
+def one_core(found: Diagnostic) -> str:
+    """What was written instead of a tile for both vector cores, and what would let them share it."""
+    ways = [part for part in re.split(", or |; ", found.help) if "`threads=1`" not in part]
+    both = f"; for both, in the old kernel {ways[0]}" if found.code in ROW_SPLIT and ways else ""
+    return f"wrote `threads=1`: one vector core does the work{both}"
 
 
 def offer_one_thread(start: Job, kind: Traits, suppressions: Suppressions, job: Job, reached: Attempt) -> None:

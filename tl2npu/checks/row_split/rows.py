@@ -68,12 +68,17 @@ def _check_buffer(subject: Subject, split: Split, buffer: Buffer) -> Iterator[Fi
         return
     if rows == const(1):
         if _unit_row_matters(subject, split, buffer):
-            yield Finding("TL821", node, f"`{buffer.name}` has one row, which cannot be split between two vector cores")
+            two = ", ".join(["2", *map(code, buffer.shape_nodes[1:])])
+            tile = f"`{buffer.name}` of ({two})"
+            help = f"use `threads=1`, or give each block two rows: {tile}, half as many blocks, indices times two"
+            text = f"`{buffer.name}` has one row, which cannot be split between two vector cores"
+            yield Finding("TL821", node, text, help=help)
         return
     odd = next((n for n in subject.numbers(rows) if n is not None and n % 2 and n > 1), None)
     if odd is not None:
         text = f"`{buffer.name}` has {odd} rows: the last one would be lost"
-        yield Finding("TL820", node, text, lacks="even rows")
+        help = f"give `{buffer.name}` {-(-odd // 16) * 16} rows, and each block as many, or use `threads=1`"
+        yield Finding("TL820", node, text, lacks="even rows", help=help)
     if len(buffer.shape) == 1:
         yield from _check_short(subject, buffer)
 
@@ -97,7 +102,10 @@ def _check_short(subject: Subject, buffer: Buffer) -> Iterator[Finding]:
             continue
         if rows % 2 == 0 and rows * size >= _ITEM_BYTES and rows * size // 2 < _ITEM_BYTES:
             text = f"half of `{buffer.name}` is {rows * size // 2} bytes, less than a block of {_ITEM_BYTES}"
-            yield Finding("TL830", buffer.node, text)
+            help = (
+                f"give `{buffer.name}` {2 * _ITEM_BYTES // size} elements, and each block as many, or use `threads=1`"
+            )
+            yield Finding("TL830", buffer.node, text, help=help)
             return
 
 
