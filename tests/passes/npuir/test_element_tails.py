@@ -37,6 +37,21 @@ def test_zeros_are_what_a_gpu_loads_there() -> None:
     np.testing.assert_array_equal(found, np.concatenate([given()["A"][:, 1], np.zeros(64 - ROWS, np.float32)]))
 
 
+def test_rows_behind_an_offset_of_a_table() -> None:
+    params = f'A: T.Tensor(({ROWS}, 64), "float32"), I: T.Tensor((2,), "int32"), B: T.Tensor((64, 64), "float32")'
+    body = f"""
+x = T.alloc_fragment(({TILE}, 64), "float32")
+for i, j in T.Parallel({TILE}, 64):
+    x[i, j] = T.if_then_else(i < 20, A[I[bx] + i, j], 1.0)
+T.copy(x, B[bx * {TILE}, 0])
+"""
+    inputs = {"A": np.random.default_rng(7).standard_normal((ROWS, 64)).astype(np.float32), "I": np.int32([5, 40])}
+    new = agree(gpu_file(params, body, launch="T.Kernel(2, threads=128) as bx"), inputs)
+    expected = np.ones((64, 64), np.float32)
+    expected[:20], expected[TILE : TILE + 10], expected[TILE + 10 : TILE + 20] = inputs["A"][5:25], inputs["A"][40:], 0
+    np.testing.assert_array_equal(run(new, inputs, "factory", (), IDEAL)["B"], expected)
+
+
 @pytest.mark.parametrize("moved", ["x[i, j] = A[bx * 32 + i, j]", "x[i, j] = A[bx * 32 + i, j] + 0.0"])
 def test_rows_are_copied_up_to_the_end(moved: str) -> None:
     params = f'A: T.Tensor(({ROWS}, 64), "float32"), B: T.Tensor(({ROWS}, 64), "float32")'

@@ -6,7 +6,7 @@ takes the region as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from tl2npu.checks.operators.samples import Sampler
@@ -86,8 +86,8 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
 
 def elements_behind(subject: Subject) -> Iterator[tuple[Store, Mapping[Operand, tuple[int, ...]]]]:
     """Elements of a tensor that a ``T.Parallel`` stores or loads one by one, perhaps behind the end, with the axes
-    along which it does: where the calls of the file give the sizes, those decide. What stands in a table is trusted,
-    and what becomes a vector operation on rows is left to it."""
+    along which it does: where the calls of the file give the sizes, those decide. A row that a table picks is
+    trusted, and what becomes a vector operation on rows is left to it."""
     sampler = Sampler(subject)
     values = [c.values for c in callers_of(subject.file, subject.located, given=subject.options.calls)]
     for placed in subject.statements:
@@ -95,7 +95,7 @@ def elements_behind(subject: Subject) -> Iterator[tuple[Store, Mapping[Operand, 
         if not isinstance(stmt, Store) or stmt.via or not in_parallel(placed.parents):
             continue
         place, calls = sampler.place(placed), sampler.calls(placed, values)
-        moving = [str(item.var) for item in placed.ranges]
+        moving = {name for item in placed.ranges for name in item.var.names}
         outermost = next(loop for loop in placed.loops if loop.kind == "parallel")
         in_rows = not scalar_reason(outermost, subject.late, subject.file.names)
         found: dict[Operand, tuple[int, ...]] = {}
@@ -104,14 +104,19 @@ def elements_behind(subject: Subject) -> Iterator[tuple[Store, Mapping[Operand, 
                 continue
             for axis, (dim, size) in enumerate(zip(operand.dims or (), operand.buffer.shape, strict=False)):
                 goal = place.bounds.expanded(size - 1 - dim.lo)
-                is_loaded = any(isinstance(atom, Opaque) and atom.head.startswith("load ") for atom in goal.atoms())
-                if is_loaded or not any(dim.lo.depends_on(var) for var in moving) or place.bounds.is_not_negative(goal):
+                if not _goes_along(dim.lo, moving) or place.bounds.is_not_negative(goal):
                     continue
                 names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
                 if not any(names <= known.keys() for known in calls) or _found(sampler, placed, goal, calls):
                     found[operand] = (*found.get(operand, ()), axis)
         if found:
             yield stmt, found
+
+
+def _goes_along(index: Sym, moving: Set[str]) -> bool:
+    """Whether a loop counts in an index itself, not only in that of a table."""
+    counted = (atom for monomial, _ in index.terms for atom in monomial if not isinstance(atom, Opaque))
+    return any(atom.names & moving for atom in counted)
 
 
 def _along_rows(operand: Operand, innermost: Range) -> bool:
