@@ -107,7 +107,9 @@ def elements_behind(subject: Subject) -> Iterator[tuple[Store, Mapping[Operand, 
                 if not _goes_along(dim.lo, moving) or place.bounds.is_not_negative(goal):
                     continue
                 names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
-                if not any(names <= known.keys() for known in calls) or _found(sampler, placed, goal, calls):
+                from_table = any(isinstance(atom, Opaque) for atom in goal.atoms())
+                known = not from_table and any(names <= call.keys() for call in calls)
+                if not known or _found(sampler, placed, goal, calls):
                     found[operand] = (*found.get(operand, ()), axis)
         if found:
             yield stmt, found
