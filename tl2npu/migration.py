@@ -455,8 +455,7 @@ def _best_of(
             if level == "warning":
                 job.notes += [replace(found, severity=level) for found in attempt.more]
     choose.offer_one_thread(start, kind, suppressions, job, reached)
-    if reached.subject is not None:
-        speed.tell_slowdown(start, job, reached.subject)
+    slower = speed.tell_slowdown(start, job, reached.subject) if reached.subject is not None else ""
     changed = job.module is not start.module
     disposition: Disposition = "unchanged"
     pipes: tuple[tuple[str, float], ...] = ()
@@ -464,7 +463,7 @@ def _best_of(
         disposition = "partial" if reached.target == "fallback" else "migrated"
         if reached.target != "npuir" and reached.subject is not None:
             pipes = speed.tell_notes(job, reached.subject)
-    target, why = reached.target if changed else "none", _reason(kind, reached, better, changed)
+    target, why = reached.target if changed else "none", _reason(kind, reached, better, changed) + slower
     return replace(_result(job, line, kind, disposition, target, why), pipes=pipes), job
 
 

@@ -12,23 +12,28 @@ _MUCH_SLOWER = 1.3
 """Times as long as before."""
 
 
-def tell_slowdown(start: Job, job: Job, subject: Subject) -> None:
-    """What the end of a pipeline by hand costs: a warning where the model says much."""
+def tell_slowdown(start: Job, job: Job, subject: Subject) -> str:
+    """Where the model says that the new kernel takes much longer: a warning at the end of a pipeline by hand, else
+    words for the outcome."""
+    if start.kernel.dialect == "gpu" or job.module is start.module:
+        return ""
     places = [place for place, note in enumerate(job.notes) if note.code == "TL332"]
     old = Subject(start.kernel, start.file, start.located, start.options)
     loop = None if places else loop_of_slots(old.kernel)
-    if not places and (loop is None or loop_of_slots(subject.kernel) is not None):
-        return
     from tl2npu.cost.estimate import slowdown
 
     ratio = slowdown(old, subject)
-    if ratio is not None and ratio > _MUCH_SLOWER:
-        if loop is not None:
-            places.append(len(job.notes))
-            job.note("TL332", loop.node, "removed its flags: loads do not overlap computing and stores any more")
-        first = places[0]
-        said = f"{job.notes[first].message}; the kernel is estimated to take {ratio:.1f} times as long"
-        job.notes[first] = replace(job.notes[first], message=said, severity="warning")
+    if ratio is None or ratio <= _MUCH_SLOWER:
+        return ""
+    said = f"; the kernel is estimated to take {ratio:.1f} times as long"
+    if not places and (loop is None or loop_of_slots(subject.kernel) is not None):
+        return f"{said}, as `tl2npu cost` says"
+    if loop is not None:
+        places.append(len(job.notes))
+        job.note("TL332", loop.node, "removed its flags: loads do not overlap computing and stores any more")
+    first = job.notes[places[0]]
+    job.notes[places[0]] = replace(first, message=first.message + said, severity="warning")
+    return ""
 
 
 def tell_notes(job: Job, subject: Subject) -> tuple[tuple[str, float], ...]:

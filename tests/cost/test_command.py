@@ -61,6 +61,7 @@ def test_a_call_a_directory_and_one_kernel(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--size", "N"], "--size 'N': write it as NAME=VALUE"),
+        (["--size", "nosuch=64"], "--size nosuch: no file has a size of that name"),
         (["--size", "N=x"], "--size N=x: the size must be a positive number"),
         (["--args", "f"], "--args 'f' is not a call of a factory"),
         (["--kernel", "nosuch"], "no kernel is called 'nosuch'"),
@@ -89,3 +90,34 @@ def test_a_call_of_what_is_not_there(tmp_path: Path) -> None:
     code, output = run(str(path), "--args", "nosuch(M=1)")
     assert code == 2
     assert "--args nosuch(M=1): no kernel is made by a function of that name" in output
+
+
+@pytest.mark.parametrize("size", ["m=65536", "M=65536"])
+def test_a_size_of_the_run_time_is_given_by_either_name(tmp_path: Path, size: str) -> None:
+    path = tmp_path / "rows.py"
+    path.write_text(ROWS)
+    code, output = run(str(path), "--size", size)
+    assert code == 0
+    assert "1024 blocks on 24 cores" in output
+    assert "blocks on" not in run(str(path))[1]
+
+
+ROWS = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def scale(N=256, rows=64):
+    M = T.symbolic("m")
+
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(M, rows), threads=2, is_npu=True) as (cid):
+            x = T.alloc_shared((rows, N), "float32")
+            T.copy(X[cid * rows, 0], x)
+            T.tile.mul(x, x, 2.0)
+            T.copy(x, Y[cid * rows, 0])
+
+    return main
+"""

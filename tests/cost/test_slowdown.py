@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixture_case import load_all
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
@@ -74,3 +75,14 @@ def test_a_double_buffer_of_the_vector_cores(slot: str, told: bool) -> None:
 @pytest.mark.parametrize("options", [Options(device="A5")], ids=["a device without rates"])
 def test_nothing_is_estimated_without_rates(options: Options) -> None:
     assert all(severity == "info" for severity, _ in said("transposed_right", options))
+
+
+def test_any_kernel_that_gets_much_slower_says_so_in_its_outcome() -> None:
+    """Flags that overlapped loads with computing are gone, without a pipeline over slots."""
+    slow, same = (
+        next(case for case in load_all() if case.name == name)
+        for name in ("expert/vec_row_peak_flags", "workspace/gemm_relu")
+    )
+    (slower,) = migrate_text(slow.before, "k.py", Options()).kernels
+    assert slower.reason.endswith("; the kernel is estimated to take 1.6 times as long, as `tl2npu cost` says")
+    assert "estimated" not in migrate_text(same.before, "k.py", Options()).kernels[0].reason

@@ -130,7 +130,14 @@ def test_a_code_in_its_surroundings(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "key"), [(" 507015 ", "507015"), ("EZ9999", "EZ9999"), ("0x4000000000000000", "ub-out-of-bounds")]
+    ("text", "key"),
+    [
+        (" 507015 ", "507015"),
+        ("EZ9999", "EZ9999"),
+        ("0x4000000000000000", "ub-out-of-bounds"),
+        ("0x7150026", "507015"),  # what the task scheduler says
+        ("InnerCode=0x0715005E", "507035"),
+    ],
 )
 def test_a_query_may_be_a_code_alone(text: str, key: str) -> None:
     assert [found.entry.key for found in explain_query(text).found] == [key]

@@ -53,3 +53,18 @@ def test_a_run_that_launched_nothing_says_so() -> None:
     note, last, _ = run.text(replace(RAN, launches=(), faults=())).split("\n")
     assert note.startswith("note: nothing launched a kernel")
     assert last == "a.py: 0 launches, 0 hazards on the simulator (A2)"
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "code", "said"),
+    [
+        ("precise", 1, ""),
+        ("algebraic", 0, ""),
+        ("algebraic", 1, "computes with stand-ins that only say whether two kernels agree: comparisons with torch may"),
+        ("structure", 1, "computes no values: comparisons with torch may fail"),
+    ],
+)
+def test_a_script_that_fails_as_its_values_are_no_numbers(arithmetic: str, code: int, said: str) -> None:
+    told = run.text(RunResult("k.py", code, "A2", arithmetic, (), ()))
+    assert ("may fail" in told) == bool(said)
+    assert said in told

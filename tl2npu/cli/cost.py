@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -48,11 +49,13 @@ def cost(
         options = Options(device=device, calls=tuple(str(parse_call(text)) for text in calls), kernels=kernels)
     except UsageError as error:
         raise click.UsageError(str(error)) from None
-    found, failed = [], False
+    found, failed, words = [], False, set[str]()
     for path in _files(paths):
         try:
+            source = read_source(path).text
+            words |= set(re.findall(r"\w+", source)) if sizes else set()
             with one_file():
-                made = sides(read_source(path).text, str(path), options, sizes, cores)
+                made = sides(source, str(path), options, sizes, cores)
             made = [one for one in made if options.selects(str(path), one.kernel)]
         except NoRates as error:
             raise click.UsageError(str(error)) from None
@@ -68,6 +71,8 @@ def cost(
     names = {name for _, made in found for one in made for name in one.kernel.split(".")}
     if unknown := [call for call in options.calls if found and call.partition("(")[0] not in names]:
         raise click.UsageError(f"--args {unknown[0]}: no kernel is made by a function of that name")
+    if unknown := sorted(sizes.keys() - words if words else ()):
+        raise click.UsageError(f"--size {unknown[0]}: no file has a size of that name")
     if kernels and not any(made for _, made in found):
         raise click.UsageError(f"no kernel is called {kernels[0]!r}")
     if style == "json":

@@ -21,7 +21,7 @@ ARITHMETIC = click.option(
     type=click.Choice(["precise", "algebraic", "structure"]),
     default="precise",
     show_default=True,
-    help="Rounded like the element types, exact in a ring, or control flow and copies only.",
+    help="Values rounded as the element types are; stand-ins that only say whether two kernels agree; or none.",
 )
 KERNEL = click.option(
     "--kernel", "kernels", multiple=True, metavar="NAME", help="Only this kernel, also FILE::NAME. Repeatable."

@@ -8,7 +8,8 @@ TL904 unused-suppression warning: remove the comment
 TL905 assumed-even-extent info display-only: assert in the factory that it is even, as in `assert block_M % 2 == 0`
 TL906 unverified-kernel warning: pass a call with `--args 'factory(name=value)'`, or a script that launches the kernel
 TL907 changed-result error: keep the old kernel, and compare the statements that write the named tensor
-TL908 faulty-run error: fix the named access or synchronisation; `tl2npu run` lists all of them
+TL908 faulty-run error: fix the named access or synchronisation; `tl2npu run` lists all of them; to run the new kernel,
+    write it with `tl2npu migrate - < old.py > new.py`
 TL909 readings-differ error: use `threads=1`, or write the statement so that the compiler can split it by rows
 TL910 failed-own-check error: run the script with `tl2npu run` to see which check fails
 TL911 exhausted-time error: raise `--timeout`, or use smaller shapes with `--args` and `--shrink`

@@ -12,6 +12,7 @@ from tl2npu.cost.notes import notes
 from tl2npu.costs import Advice, Estimate
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.memory.inferred import infer_memory
+from tl2npu.kernel.runtime import symbols_of
 from tl2npu.options import Options
 from tl2npu.source.index import Index
 
@@ -25,6 +26,7 @@ def estimates(
     :class:`~tl2npu.source.text.SourceError` for a text that is no Python.
     """
     file = FileKernels(Index.parse(text))
+    sizes = {**{name: sizes[symbol] for name, symbol in symbols_of(file).items() if symbol in sizes}, **sizes}
     found: list[Estimate] = []
     for located in file.located:
         kernel = located.read()

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from tl2npu.errors.aicore import BITS, BITS_A5, words
 from tl2npu.errors.entry import KINDS, WORD, Entry, Template
+from tl2npu.errors.runtime import INNER
 from tl2npu.errors.table import BY_KEY, CODES, ENTRIES
 
 PART = 4 * 1024 * 1024
@@ -26,6 +27,7 @@ LINE = 4000
 
 _STEP = 256 * 1024
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
+_INNER = re.compile(r"\b0x0?71500([0-9a-fA-F]{2})\b")
 _CODE = re.compile(
     r"(?i:err|code|fail|ret|result|status)(?:(?!(?i:pid|tid|port))[^\n\d]){0,40}(?<![\d.])([1-5]\d{5})(?![\d.]\d|\d)"
     r"|(?<![A-Za-z0-9_])(E[A-Z0-9]\d{4})(?![A-Za-z0-9_])"
@@ -156,13 +158,14 @@ def _explained(segments: list[_Segment], skipped: int) -> Explained:
 def explain_query(text: str) -> Explained:
     """As ``explain``, for what somebody types: a register may stand alone, and codes between any words."""
     bare = text.strip()
+    inner = [INNER.get(int(number, 16)) for number in _INNER.findall(text)]
     if bare in CODES:
         return Explained((Found(CODES[bare], 1, bare),))
-    if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", bare):
+    if re.fullmatch(r"0x[0-9a-fA-F]{1,16}", bare) and not any(inner):
         return explain(f"errcode:({bare.lower()}, 0, 0)")
     explained = explain(text)
     known = {one.entry.key for one in explained.found}
-    codes = dict.fromkeys(word for word in re.findall(r"\w+", text[:LINE]) if word in CODES)
+    codes = dict.fromkeys(word for word in (*re.findall(r"\w+", text[:LINE]), *filter(None, inner)) if word in CODES)
     alone = {CODES[code].key: Found(CODES[code], 1, code) for code in codes if CODES[code].key not in known}
     found = sorted((*explained.found, *alone.values()), key=lambda one: KINDS.index(one.entry.kind))
     return Explained(tuple(found), explained.skipped)

@@ -244,6 +244,14 @@ CODES: tuple[Coded, ...] = (
      _PAGES),
 )
 
+INNER = {
+    0x25: "507014", 0x26: "507015", 0x27: "507016", 0x28: "507017", 0x2A: "507018", 0x50: "507011", 0x5D: "507034",
+    0x5E: "507035", 0x5F: "507036", 0x67: "507042", 0x68: "507043", 0x69: "507044", 0x6A: "507045", 0x6B: "507048",
+    0x6C: "507049", 0x6D: "507050",
+}
+"""What the task scheduler reports, 0x07150000 and this: ``InnerCode`` beside ``ErrCode`` in a log. Each with the code
+that the runtime makes of it (``RT_ERROR_TSFW_...`` in ``src/runtime/core/inc/common/internal_error_define.hpp``)."""
+
 ROWS: tuple[Row, ...] = (
     ("task-timeout", "symptom", "TL941 TL848",
      ("retCode=0x25,", "retCode=0x25.", "aicore task timeout dfx", "[aicore timeout]", "reason=[aicore timeout]",

@@ -14,9 +14,9 @@ from tl2npu.kernel.factories.callers import Caller, callers_of
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.model import Copy, Kernel, Loop, Memory
+from tl2npu.kernel.runtime import symbols_of
 from tl2npu.kernel.symbolic import Div, Mod, Sym, var
 from tl2npu.kernel.variables import integers
-from tl2npu.source.literals import text_of
 from tl2npu.source.tree import mentioned, nodes_of
 
 _LARGEST_PERIOD = 4096
@@ -29,7 +29,6 @@ _LEAST = 8
 _TILE = 16
 """Rows of a tile that two cores can share, where no call says how many there are."""
 _PLAIN = (int, float, str, bool, tuple, type(None))
-_SYMBOLIC = frozenset({"symbolic", "dynamic", "dyn", "var", "const"})
 _GUESSES: tuple[tuple[str, object], ...] = (
     (r"acc\w*_?(d?type)?$|accum", "float32"),
     (r"d?type", "float16"),
@@ -80,7 +79,7 @@ def choose(
     for name, value in guessed.items():
         if type(value) is int and name not in choice.in_tensors | choice.in_tiles:
             guessed[name] = max(value, 2 * choice.period(name, {**caller.values, **guessed}) % _LARGEST_PERIOD)
-    symbols = _symbols(file)
+    symbols = symbols_of(file)
     free = {n for n, v in caller.values.items() if type(v) is int and n in counted} | guessed.keys()
     small = {name: value for name in free if (value := choice.smaller(name, {**caller.values, **guessed})) is not None}
     small = choice.with_turns(small, {**caller.values, **guessed})
@@ -135,24 +134,6 @@ def _params(file: FileKernels, located: Located) -> Iterator[cst.Param]:
     for node in file.index.ancestors(located.node):
         if isinstance(node, cst.FunctionDef):
             yield from (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
-
-
-def _symbols(file: FileKernels) -> dict[str, str]:
-    """``M = T.symbolic("m")``, ``M, N = T.const("m, n")``: names with the texts."""
-    found: dict[str, str] = {}
-    for node in nodes_of(file.index.module, cst.Assign):
-        call = node.value if isinstance(node, cst.Assign) else None
-        if not isinstance(call, cst.Call) or not call.args:
-            continue
-        name = file.names.operator(call.func)
-        target, text = node.targets[0].target, call.args[0].value
-        if name in _SYMBOLIC and isinstance(text, cst.SimpleString):
-            several = target.elements if isinstance(target, (cst.Tuple, cst.List)) else [cst.Element(target)]
-            texts = [one.strip() for one in str(text_of(text)).split(",")]
-            for element, one in zip(several, texts, strict=False):
-                if isinstance(element.value, cst.Name):
-                    found[element.value.value] = one
-    return found
 
 
 def _has_term(sym: Sym, name: str) -> bool:

@@ -14,9 +14,10 @@ from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.model import Branch, Kernel
 from tl2npu.kernel.symbolic import Sym
+from tl2npu.source.literals import text_of
 from tl2npu.source.named_by_call import returns
 from tl2npu.source.names import Names
-from tl2npu.source.tree import SubclassesOf, calls_in, children, names_in, remembered
+from tl2npu.source.tree import SubclassesOf, calls_in, children, names_in, nodes_of, remembered
 
 _SYMBOLIC = ("symbolic", "dynamic", "dyn", "var")
 _ASKS = frozenset({"isinstance", "type", "hasattr"})
@@ -82,6 +83,24 @@ def runtime_names(file: FileKernels, located: Located) -> frozenset[str]:
     A parameter of a factory is one if a call gives it such a value.
     """
     return _Scopes(file).of(file.index.enclosing(located.node, cst.FunctionDef))
+
+
+def symbols_of(file: FileKernels) -> dict[str, str]:
+    """``M = T.symbolic("m")``, ``M, N = T.const("m, n")``: names with the texts."""
+    found: dict[str, str] = {}
+    for node in nodes_of(file.index.module, cst.Assign):
+        assert isinstance(node, cst.Assign)
+        whole = node.targets[0].target
+        for target, call in element_pairs(whole, node.value) or [(whole, node.value)]:
+            text = call.args[0].value if isinstance(call, cst.Call) and call.args else None
+            if not isinstance(text, cst.SimpleString) or not isinstance(call, cst.Call):
+                continue
+            if file.names.operator(call.func) in (*_SYMBOLIC, "const"):
+                several = target.elements if isinstance(target, (cst.Tuple, cst.List)) else [cst.Element(target)]
+                texts = [one.strip() for one in str(text_of(text)).split(",")]
+                names = [element.value for element in several]
+                found |= {n.value: one for n, one in zip(names, texts, strict=False) if isinstance(n, cst.Name)}
+    return found
 
 
 class _Scopes:

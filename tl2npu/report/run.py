@@ -10,6 +10,10 @@ from tl2npu.report.model import counted
 from tl2npu.verified import RunResult
 
 VERSION = 1
+_NO_NUMBERS = {
+    "algebraic": "`--arithmetic algebraic` computes with stand-ins that only say whether two kernels agree",
+    "structure": "`--arithmetic structure` computes no values",
+}
 
 
 def text(result: RunResult) -> str:
@@ -23,6 +27,8 @@ def text(result: RunResult) -> str:
     arithmetic = "" if result.arithmetic == "precise" else f", {result.arithmetic} arithmetic"
     if result.exit_code:  # counts alone would read like success
         counts = f"failed with exit code {result.exit_code}, after {counts}"
+        if (why := _NO_NUMBERS.get(result.arithmetic)) is not None:
+            lines.append(f"note: {why}: comparisons with torch may fail; leave `--arithmetic` out")
     elif not result.launches:
         lines.append("note: nothing launched a kernel; `tl2npu verify FILE --args 'factory(M=256)'` does it by itself")
     lines.append(f"{result.path}: {counts} on the simulator ({result.device}{arithmetic})")
