@@ -49,7 +49,8 @@ def _shared(case: Case, job: Job) -> tuple[Job, list[Finding]]:
     left = obstacles(case, now) if now is not job else first
     if now is not job and (done := _closed(case, now, left)) is not None:
         return done, []
-    return job, first
+    still = {one.code for one in left}
+    return job, [one for one in first if one.code in still] or first
 
 
 def _closed(case: Case, job: Job, left: Sequence[Finding]) -> Job | None:

@@ -131,7 +131,7 @@ def test_threads_that_were_asked_for_are_not_halved_without_a_word() -> None:
     assert "threads=1" in migrated(text)
     asked = result_of(text, "2")
     assert not asked.changed
-    assert [(d.code, d.severity) for d in asked.diagnostics] == [("TL837", "error")]
+    assert [(d.code, d.severity) for d in asked.diagnostics] == [("TL826", "error")]
 
 
 @pytest.mark.parametrize(
@@ -161,3 +161,62 @@ def test_what_a_factory_asserts_to_be_whole_is_not_filled(asserted: str, filled:
     text = gpu_file(params, body, launch="T.Kernel(H, B, threads=128) as (bx, bz)", args="B, S, H, D", factory=asserted)
     new = agree(text, {"Q": _random(2, 64, 3, 32)}, args=(2, 64, 3, 32), rtol=1e-2, atol=1e-1)
     assert ("T.tile.fill(q_rows, 0.0)" in new) == filled
+
+
+@pytest.mark.parametrize("lengths", [(70, 32, 2), (33, 64, 7)])
+def test_rows_of_sequences_are_moved_through_a_tile_with_the_axes_of_the_tensor(lengths: tuple[int, ...]) -> None:
+    """Row by row, since sequences end in the middle of a tile: what is computed goes by tiles all the same."""
+    body = """
+    q = T.alloc_shared((32, 64), "float16")
+    o = T.alloc_fragment((32, 64), "float32")
+    first = Starts[bz]
+    length = Starts[bz + 1] - first
+    for i, j in T.Parallel(32, 64):
+        if by * 32 + i < length:
+            q[i, j] = Q[first + by * 32 + i, bx, j]
+        else:
+            q[i, j] = 0
+    for i, j in T.Parallel(32, 64):
+        o[i, j] = T.exp(q[i, j])
+    for i, j in T.Parallel(32, 64):
+        if by * 32 + i < length:
+            O[first + by * 32 + i, bx, j] = o[i, j] * 2.0
+    """
+    starts = np.cumsum((0, *lengths)).astype(np.int32)
+    params = (
+        'Q: T.Tensor((104, 3, 64), "float16"), Starts: T.Tensor((4,), "int32"), O: T.Tensor((104, 3, 64), "float32")'
+    )
+    text = gpu_file(params, body, launch="T.Kernel(3, 3, 3, threads=128) as (bx, by, bz)", jit="@tilelang.jit")
+    inputs = {"Q": _random(104, 3, 64), "Starts": starts, "O": np.zeros((104, 3, 64), np.float32)}
+    new = agree(text, inputs)
+    assert "threads=2" in new
+    assert "q_rows[i, 0, :]" in new
+    loop = new.index("q_rows[i, 0, :]")
+    assert loop < new.index("T.copy(q_rows[:, 0, :], q)")
+    assert "T.copy(q, q_rows" not in new  # it has no value yet
+    assert new.index("T.copy(o, o_rows[:, 0, :])") < new.index("T.copy(o_rows[i, 0, :], O[")
+    assert not [item for item in result_of(text).diagnostics if item.code == "TL885"]
+
+
+def test_rows_with_another_name_that_every_call_makes_the_same() -> None:
+    body = """
+    q = T.alloc_shared((block, 64), "float16")
+    o = T.alloc_fragment((block, 64), "float16")
+    T.copy(Q[by * block : (by + 1) * block, bx, :], q)
+    for i, j in T.Parallel(block, 64):
+        o[i, j] = q[i, j] * 2.0
+    T.copy(o, O[by * valid : (by + 1) * valid, bx, :])
+    """
+    params = 'Q: T.Tensor((64, 3, 64), "float16"), O: T.Tensor((64, 3, 64), "float16")'
+    text = gpu_file(
+        params,
+        body,
+        launch="T.Kernel(3, 64 // valid, threads=128) as (bx, by)",
+        jit="@tilelang.jit",
+        args="block, group",
+        factory="valid = min(block, group)",
+    )
+    inputs = {"Q": _random(64, 3, 64), "O": np.zeros((64, 3, 64), np.float16)}
+    agree(text + "\n\nfactory(32, 64)\n", inputs, args=(32, 64))
+    for call, threads in (("factory(32, 64)", "threads=1 if block % 2 else 2"), ("factory(32, 16)", "threads=1,")):
+        assert threads in migrated(f"{text}\n\nk = {call}\n")

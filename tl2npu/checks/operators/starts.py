@@ -14,6 +14,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from tl2npu.checks.operators.samples import Sampler
+from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Finding, Placed, Subject, some
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.clamped import CLAMPED, clamped_axes
@@ -21,7 +22,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import CUBE_MEMORY, Copy, Memory, Op, Operand
 from tl2npu.kernel.ranges.bounds import Bounds, is_size
 from tl2npu.kernel.ranges.loaded import is_load, is_sensible
-from tl2npu.kernel.symbolic import Div, Mod, Sym, Var, const
+from tl2npu.kernel.symbolic import Div, Mod, Sym, Var, const, var
 
 _EVEN, _RAGGED, _FEW = 1024, (700, 900, 1000, 701), 8
 _TILES = ((64,), (64, 256), (256, 64), (64, 128, 256))
@@ -130,7 +131,7 @@ class Starts:
         clamped = clamped_axes(extents)
         turns = {item.var for item in move.placed.ranges}
         for axis, (dim, size) in enumerate(zip(move.outer.dims or (), move.outer.buffer.shape, strict=False)):
-            low = place.bounds.expanded(dim.lo)
+            low = place.bounds.expanded(dim.lo + self._of_core(move, axis))
             goals = [(low, False)]
             if axis not in clamped and extents[axis] != const(1) and (end := self.end(move, axis)) is not None:
                 yield end
@@ -145,6 +146,15 @@ class Starts:
                     self._inside[key] = place.bounds.is_not_negative(goal) or is_sensible(place.bounds, low, behind)
                 if not self._inside[key]:
                     yield Doubt(axis, goal, behind)
+
+    def _of_core(self, move: Move, axis: int) -> Sym:
+        """What the compiler adds to a row of a halved tile, in a kernel that asks for the number of the core."""
+        dims, rank, core = move.inner.dims, len(move.inner.buffer.shape), self.subject.kernel.core
+        if core is None or not self.subject.is_split or not dims or not dims[0].is_point:
+            return const(0)
+        if axis != len(move.outer.buffer.shape) - rank or not split_of(self.subject).has_rows(move.inner.buffer):
+            return const(0)
+        return var(core) * (move.inner.buffer.shape[0] // const(2))
 
     def end(self, move: Move, axis: int) -> Doubt | None:
         """The last row of a region along an axis, if it is not proved to lie inside."""

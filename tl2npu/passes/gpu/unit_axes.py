@@ -14,6 +14,7 @@ a statement.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -22,9 +23,12 @@ from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.assertions import divisions
-from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Operand
+from tl2npu.kernel.factories.callers import callers_of
+from tl2npu.kernel.memory.roles import sites
+from tl2npu.kernel.model import Buffer, Copy, Kernel, Loop, Memory, Op, Operand, walk
 from tl2npu.kernel.ranges.known import Known
 from tl2npu.kernel.ranges.reach import parents_of
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.memory import allocations
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing import numbers as fills_values
@@ -48,7 +52,7 @@ class _Tile:
 def insert(job: Job) -> bool:
     """Give the tiles the axes of their tensors; False if there is none, or one that cannot be treated so."""
     kernel = job.kernel
-    found = _tiles(kernel)
+    found = _tiles(job)
     if not found:
         return False
     edits = Edits(job.file.index)
@@ -76,8 +80,7 @@ def insert(job: Job) -> bool:
         units = [own[o.buffer].units if o.buffer in own else 0 for o in (stmt.src, stmt.dst)]
         for operand in (stmt.src, stmt.dst):
             if operand.buffer in own and not operand.is_whole and operand.dims is not None:
-                zeros = ", 0" * own[operand.buffer].units
-                text = f"{operand.buffer.name}[{code(operand.dims[0].node)}{zeros}, :]"
+                text = _row(operand.buffer.name, operand, own[operand.buffer].units)
                 edits.replace(operand.node, cst.parse_expression(text))
         if Memory.GM in (stmt.src.buffer.memory, stmt.dst.buffer.memory) or units[0] == units[1]:
             continue
@@ -89,13 +92,13 @@ def insert(job: Job) -> bool:
     return True
 
 
-def _tiles(kernel: Kernel) -> dict[Buffer, _Tile]:
-    found: dict[Buffer, _Tile] = {}
+def _tiles(job: Job) -> dict[Buffer, _Tile]:
+    kernel, found, sizes = job.kernel, dict[Buffer, _Tile](), _Sizes(job)
     for stmt in kernel.walk():
         if not isinstance(stmt, Copy):
             continue
         for inner, outer in ((stmt.src, stmt.dst), (stmt.dst, stmt.src)):
-            units = _units(inner, outer)
+            units = _units(inner, outer, sizes)
             if units:
                 tile = found.setdefault(inner.buffer, _Tile(units))
                 tile.copies.append(stmt)
@@ -108,7 +111,21 @@ def _tiles(kernel: Kernel) -> dict[Buffer, _Tile]:
     return found
 
 
-def _units(inner: Operand, outer: Operand) -> int:
+class _Sizes:
+    """What the known calls of the factory make of sizes."""
+
+    def __init__(self, job: Job) -> None:
+        self._calls = [caller.values for caller in callers_of(job.file, job.located, shapes=True)]
+
+    def are_same(self, size: Sym | None, other: Sym) -> bool:
+        """Equal for all sizes, or in all known calls."""
+        if size is None or size == other:
+            return size is not None
+        gaps = [(size - other).evaluate(values) for values in self._calls]
+        return any(gap is not None for gap in gaps) and not any(gaps)
+
+
+def _units(inner: Operand, outer: Operand, sizes: _Sizes) -> int:
     """How many axes of length 1 the tensor has between the rows and the columns of a whole tile."""
     tile, dims = inner.buffer, outer.dims
     if tile.memory is not Memory.UB or outer.buffer.memory is not Memory.GM:
@@ -118,7 +135,11 @@ def _units(inner: Operand, outer: Operand) -> int:
     if len(tile.shape) != 2 or dims is None or len(dims) != len(outer.buffer.shape) or dims[-1].is_point:
         return 0
     rows = _rows(outer)
-    if rows is None or any(not dim.is_point for dim in dims[:rows]) or dims[rows].extent != tile.shape[0]:
+    if (
+        rows is None
+        or any(not dim.is_point for dim in dims[:rows])
+        or not sizes.are_same(dims[rows].extent, tile.shape[0])
+    ):
         return 0
     return len(dims) - 2 - rows
 
@@ -160,24 +181,67 @@ def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind
     """A second tile for the copies with global memory; the tile that computes stays as it is."""
     assert isinstance(buffer.node, cst.Call)
     shape = argument(buffer.node, "shape", 0)
-    alone = any(not copy.src.is_whole and copy.src.buffer is buffer for copy in tile.copies)
-    alone = alone or any(not copy.dst.is_whole and copy.dst.buffer is buffer for copy in tile.copies)
-    if shape is None or buffer.statement is None or alone:
+    if shape is None or buffer.statement is None:
         return False
     call = replaced(buffer.node, {id(shape): _with_units(buffer, shape, tile.units)})
     edits.replace_many(buffer.statement, [buffer.statement, *parse(job, f"{name} = {code(call)}", buffer.statement)])
+    loops: dict[Loop, bool] = {}
     for copy in tile.copies:
         loads = copy.dst.buffer is buffer
-        view = _view(name, tile.units)
-        text = f"T.copy({view}, {buffer.name})" if loads else f"T.copy({buffer.name}, {view})"
-        extra = parse(job, text, copy.node)
-        moved = replaced(copy.node, {id((copy.dst if loads else copy.src).node): cst.Name(name)})
+        own = copy.dst if loads else copy.src
+        view = _view(name, tile.units) if own.is_whole else _row(name, own, tile.units)
+        outside = name if own.is_whole else view
+        moved = replaced(copy.node, {id(own.node): cst.parse_expression(outside)})
+        if (loop := _row_loop(job.kernel, copy, own, tile)) is not None:
+            loops[loop] = loops.get(loop, False) or loads
+            edits.replace(copy.node, moved)
+            continue
+        extra = parse(job, _copied(code(own.node), view, loads), copy.node)
         before = []
-        if loads and behind.is_used(copy):
+        if loads and own.is_whole and behind.is_used(copy):
             before = parse(job, _fill(job, buffer, copy, name), copy.node)
         edits.replace_many(copy.node, [*before, moved, *extra] if loads else [*extra, moved])
+    for loop, loads in loops.items():
+        into, out = (_copied(buffer.name, _view(name, tile.units), back) for back in (False, True))
+        fill = _filled_before(job.kernel, loop, buffer) if loads else None
+        if fill is not None:
+            edits.replace(fill.node, cst.Name(name))
+        fresh = fill is not None or (loads and _is_first(job.kernel, loop, buffer))
+        before, after = ([] if fresh else parse(job, into, loop.node)), (parse(job, out, loop.node) if loads else [])
+        edits.replace_many(loop.node, [*before, loop.node, *after])
     job.change("TL155", buffer.node, f"`{name}`, with the axes of the tensor, stands between it and `{buffer.name}`")
     return True
+
+
+def _copied(tile: str, view: str, back: bool) -> str:
+    return f"T.copy({view}, {tile})" if back else f"T.copy({tile}, {view})"
+
+
+def _row_loop(kernel: Kernel, copy: Copy, own: Operand, tile: _Tile) -> Loop | None:
+    """The loop over the rows of which a copy takes one, if it does nothing else with the tile."""
+    if own.is_whole or own.dims is None:
+        return None
+    row = own.dims[0].lo
+    for loop in parents_of(kernel, copy):
+        if isinstance(loop, Loop) and any(row.depends_on(str(item.var)) for item in loop.ranges):
+            inside = [stmt for stmt in walk([loop]) for a in accesses(stmt) if a.operand.buffer is own.buffer]
+            return loop if all(stmt in tile.copies for stmt in inside) else None
+    return None
+
+
+def _filled_before(kernel: Kernel, loop: Loop, buffer: Buffer) -> Operand | None:
+    """The tile in the fill that stands right in front of a loop."""
+    site = sites(kernel)[id(loop)]
+    stmt = site.body[site.position - 1] if site.position else None
+    filled = [a.operand for a in accesses(stmt)] if isinstance(stmt, Op) and stmt.op.kind is Kind.FILL else []
+    return filled[0] if len(filled) == 1 and filled[0].buffer is buffer and filled[0].is_whole else None
+
+
+def _is_first(kernel: Kernel, loop: Loop, buffer: Buffer) -> bool:
+    """Nothing has put a value in the tile when the loop begins."""
+    before = itertools.takewhile(lambda stmt: stmt is not loop, kernel.walk())
+    used = any(access.operand.buffer is buffer for stmt in before for access in accesses(stmt))
+    return not used and not any(isinstance(stmt, Loop) for stmt in parents_of(kernel, loop))
 
 
 class _Behind:
@@ -248,6 +312,11 @@ def _with_units(buffer: Buffer, shape: cst.BaseExpression, units: int) -> cst.Ba
     first, last = (code(node) for node in buffer.shape_nodes)
     inner = ", ".join([first, *["1"] * units, last])
     return cst.parse_expression(f"[{inner}]" if isinstance(shape, cst.List) else f"({inner})")
+
+
+def _row(name: str, operand: Operand, units: int) -> str:
+    assert operand.dims is not None
+    return f"{name}[{code(operand.dims[0].node)}{', 0' * units}, :]"
 
 
 def _view(name: str, units: int) -> str:
