@@ -147,15 +147,21 @@ def _units(inner: Operand, outer: Operand, sizes: _Sizes) -> int:
 def _units_of_row(inner: Operand, outer: Operand) -> int:
     """The same for one row of a tile, ``x[i, :]``, and the place of a tensor that moves with ``i``."""
     mine, dims = inner.dims, outer.dims
-    if mine is None or len(mine) != 2 or not mine[0].is_point or mine[1].is_point or not mine[1].lo.is_zero:
-        return 0
-    if mine[1].extent != inner.buffer.shape[1] or dims is None or len(dims) != len(outer.buffer.shape):
+    if mine is None or not _is_row(inner) or dims is None or len(dims) != len(outer.buffer.shape):
         return 0
     (row,) = mine[0].lo.variables() if len(mine[0].lo.variables()) == 1 else ("",)
     moving = [axis for axis, dim in enumerate(dims) if row and dim.lo.depends_on(row)]
     if len(moving) != 1 or dims[-1].is_point or any(not dim.is_point for dim in dims[:-1]):
         return 0
     return len(dims) - 2 - moving[0]
+
+
+def _is_row(inner: Operand) -> bool:
+    """``x[i, :]`` of a tile of two axes."""
+    row, columns = inner.dims if inner.dims is not None and len(inner.dims) == 2 else (None, None)
+    if row is None or columns is None or not row.is_point or columns.is_point:
+        return False
+    return columns.lo.is_zero and columns.extent == inner.buffer.shape[1]
 
 
 def _rows(outer: Operand) -> int | None:
@@ -167,11 +173,11 @@ def _rows(outer: Operand) -> int | None:
 def _only_copied(stmt: object, operand: Operand, tile: _Tile) -> bool:
     if isinstance(stmt, Op):
         return stmt.op.kind is Kind.FILL and operand.is_whole
-    if isinstance(stmt, Copy) and not operand.is_whole:
-        return stmt in tile.copies
     if not isinstance(stmt, Copy):
         return False
     other = stmt.dst if operand is stmt.src else stmt.src
+    if not operand.is_whole:
+        return stmt in tile.copies or (other.buffer.memory is Memory.UB and _is_row(operand) and _is_row(other))
     if other.buffer.memory is Memory.GM:
         return stmt in tile.copies
     return other.buffer.memory is Memory.UB and other.is_whole
