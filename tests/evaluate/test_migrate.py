@@ -30,6 +30,22 @@ def test_a_right_kernel_is_checked() -> None:
     assert kernel.checked.sizes == "M=32, N=32"
 
 
+@pytest.mark.parametrize("value", ["0.5 * v * (1.0 + T.erf(v * 0.70710678))", "1.0 - T.erf(v)", "T.log1p(T.exp(v))"])
+def test_digits_that_cancel_are_no_difference(value: str) -> None:
+    """GELU by erf is 0 where 1 + erf is: there the formula of erf would show each of its digits."""
+    body = f"""
+x = T.alloc_fragment((16, N), "float32")
+T.copy(X[b * 16, 0], x)
+for i, j in T.Parallel(16, N):
+    x[i, j] = {value.replace("v", "x[i, j]")}
+T.copy(x, Y[b * 16, 0])
+"""
+    (kernel,) = migrate_text(gpu(body, params="M=32, N=64"), "k.py", Options()).kernels
+    assert kernel.disposition == "migrated"
+    assert kernel.checked is not None
+    assert kernel.checked.equal, kernel.checked.why
+
+
 @pytest.mark.parametrize("checks", [True, False])
 def test_a_fault_of_a_pass(checks: bool) -> None:
     with late_products():

@@ -71,6 +71,13 @@ class Function:
         return self.names[0]
 
     @property
+    def steps(self) -> tuple[tuple[str, str], ...]:
+        """The steps of the formula, name and text; the last one, which is the value, has the empty name."""
+        *named, value = self.formula.split(";")
+        pairs = (step.split("=") for step in named)
+        return (*((name.strip(), text.strip()) for name, text in pairs), ("", value.strip()))
+
+    @property
     def rounds(self) -> bool:
         """True for those that give whole numbers."""
         return self.ascend.startswith("CAST_")

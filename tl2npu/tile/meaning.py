@@ -54,9 +54,8 @@ def parts_of(function: str) -> Formula | None:
     row = FUNCTIONS.get(function)
     if row is None or not row.formula:
         return None
-    *steps, value = row.formula.split(";")
-    named = (step.split("=") for step in steps)
-    return Formula(tuple((name.strip(), _of_numbers(text)) for name, text in named), _of_numbers(value))
+    *steps, (_, value) = ((name, _of_numbers(text)) for name, text in row.steps)
+    return Formula(tuple(steps), value)
 
 
 def _of_numbers(text: str) -> Expr:
@@ -65,7 +64,7 @@ def _of_numbers(text: str) -> Expr:
             return replace(item, value=float(item.value))
         return Const(_NUMBERS[item.buffer], "") if isinstance(item, Load) and item.buffer in _NUMBERS else None
 
-    return rebuilt(_parsed(text.strip()), part)
+    return rebuilt(_parsed(text), part)
 
 
 def meaning(operator: Operator) -> Expr | None:
