@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tests.passes.gpu.support import agree, gpu_file, refused, result_of
+from tests.passes.simulated import run
+from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 
 RNG = np.random.default_rng(51)
 X = RNG.standard_normal((3, 7, 9)).astype(np.float32)
@@ -51,6 +53,41 @@ T.gemm(a, b, acc, clear_accum=True)
 T.copy(acc, Y[bx, 0, 0])"""
     text = gpu_file(PARAMS, body, args="N, H, W", launch="T.Kernel(N, threads=128) as bx")
     agree(text, {"X": X}, args=X.shape, rtol=1e-4, atol=1e-4)
+
+
+TABLE = np.array([3, 39, 0, 3] * 8, np.int32)
+ROWS = RNG.standard_normal((40, 32)).astype(np.float32)
+PICKED = {
+    "stored at once": ("O[bx * 16 + i, j] = R[I[bx * 16 + i], j]", ROWS[TABLE]),
+    "by a name": ("r = I[bx * 16 + i]\n    O[bx * 16 + i, j] = R[r, j]", ROWS[TABLE]),
+    "in arithmetic": ("O[bx * 16 + i, j] = R[I[bx * 16 + i], j] * 2.0 + 1.0", ROWS[TABLE] * 2 + 1),
+    "two rows": (
+        "O[bx * 16 + i, j] = R[I[bx * 16 + i], j] + R[I[31 - bx * 16 - i], j]",
+        ROWS[TABLE] + ROWS[TABLE[::-1]],
+    ),
+    "a choice": (
+        "O[bx * 16 + i, j] = T.if_then_else(I[bx * 16 + i] < 9, R[I[bx * 16 + i], j], 0.0) + 1.0",
+        np.where(TABLE[:, None] < 9, ROWS[TABLE], 0) + 1,
+    ),
+}
+OF_ROWS = 'R: T.Tensor((40, 32), "float32"), I: T.Tensor((32,), "int32"), O: T.Tensor((32, 32), "float32")'
+
+
+@pytest.mark.parametrize(("body", "expected"), PICKED.values(), ids=PICKED.keys())
+def test_rows_that_a_table_picks(body: str, expected: np.ndarray) -> None:
+    inputs = {"R": ROWS, "I": TABLE}
+    new = agree(gpu_file(OF_ROWS, HEAD + "    " + body), inputs)
+    assert "T.copy(R[" in new
+    for reading in (IDEAL, ACTUAL):
+        np.testing.assert_allclose(run(new, inputs, reading=reading)["O"], expected, 1e-6, err_msg=reading)
+
+
+@pytest.mark.parametrize("used", ["v[i] = R[t[i], 3]", "O[bx * 16 + i, 0] = R[t[i], 3] * 2.0"])
+def test_a_table_that_changes_in_the_loop(used: str) -> None:
+    """Before the loop it picks other rows."""
+    head = 't = T.alloc_fragment((16,), "int32")\nv = T.alloc_fragment((16,), "float32")\nT.copy(I[bx * 16], t)\n'
+    body = f"{head}for i in T.Parallel(16):\n    t[i] = t[i] // 2\n    {used}\nT.copy(v, O[0, 0])"
+    assert "TL170" in [code for code, *_ in refused(gpu_file(OF_ROWS, body))]
 
 
 REFUSED = {

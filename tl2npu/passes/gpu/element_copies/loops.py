@@ -206,7 +206,9 @@ class LoopWork(LoopStores):
         """Rows that an index picks, and columns of a tensor, one after another."""
         if stmt.augmented or not all(then for _, then in item.branches):
             return False
-        if any(touches(other.stmt, stmt.target.buffer) for other in earlier):
+        tables = {load.buffer for load in reads(stmt)}
+        changed = {access.buffer for other in earlier for access in writes(other.stmt)}
+        if changed & tables or any(touches(other.stmt, stmt.target.buffer) for other in earlier):
             return False
         lines = row_loop(self, item.branches, stmt)
         if lines is None:

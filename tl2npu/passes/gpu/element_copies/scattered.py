@@ -12,7 +12,7 @@ import libcst as cst
 from tl2npu.kernel.access import writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt
+from tl2npu.kernel.model import Loop, Memory, Operand, Range, Stmt, walk
 from tl2npu.kernel.numbers import is_zero
 from tl2npu.kernel.ranges.reach import choice_of
 from tl2npu.kernel.regions import Axis, Region, extent_text
@@ -50,17 +50,15 @@ class ScatteredElements(LoopOperands):
         used = [part for part in self.ranges if any(part.name in mentioned(node) for node in full)]
         text = f"`{code(operand.node)}` reads scattered elements of `{buffer.name}`"
         written = any(access.buffer is buffer for other in self.kernel.walk() for access in writes(other))
-        if (
-            len(indices) != len(buffer.shape)
-            or not 0 < len(used) <= _MOST_AXES
-            or any(self.evaluator.loads(node, env) for node in full)
-            or written
-            or BITS.get(element_type(self.job, buffer), _NARROWEST) < _NARROWEST
-        ):
+        tables = {load.buffer for node in full for load in self.evaluator.loads(node, env)}
+        changing = tables & {access.buffer for other in walk(self.loop.body) for access in writes(other)}
+        if len(indices) != len(buffer.shape) or not 0 < len(used) <= _MOST_AXES or written or changing:
             raise Blocked("TL170", stmt.node, text)
-        rows = self._row_by_row(operand, item) if not (conditions or item.branches) else None
+        rows = self._row_by_row(operand, item, conditions) if neutral is None and not item.branches else None
         if rows is not None:
             return rows
+        if tables or BITS.get(element_type(self.job, buffer), _NARROWEST) < _NARROWEST:
+            raise Blocked("TL170", stmt.node, text)
         guards = tuple(code(branch.cond.node) for branch, then in item.branches if then)
         key = ("scattered", code(operand.node), *map(code, conditions), neutral)
         if not conditions and (code(operand.node), guards) in self._under:
@@ -74,20 +72,22 @@ class ScatteredElements(LoopOperands):
             self._under[code(operand.node), guards] = element
         return element
 
-    def _row_by_row(self, operand: Operand, item: Item) -> str | None:
-        """The element of a tile whose rows are parts of the tensor; None if they are not."""
+    def _row_by_row(self, operand: Operand, item: Item, conditions: Sequence[cst.BaseExpression]) -> str | None:
+        """The element of a tile whose rows are parts of the tensor; None if they are not. Each row is loaded under the
+        conditions, which must be of the row alone."""
         if len(self.ranges) != _MOST_AXES:
             return None
         row, column = self.ranges
         rows = rows_of(self, operand, row, column, item.stmt)
-        if rows is None or not rows.picks:
+        of_elements = any(column.name in mentioned(self.lets.expand(node)) for node in conditions)
+        if rows is None or not rows.picks or of_elements:
             return None
-        key = ("rows", code(operand.node))
+        key = ("rows", code(operand.node), *map(code, conditions))
         if key not in self.tiles:
             tile = self.tiles[key] = self.tile(
                 Region(operand.buffer, (Axis(row.var, "0", row), Axis(column.var, "0", column)))
             )
-            tests = tests_of_rows(self, item.stmt, rows, ())
+            tests = tests_of_rows(self, item.stmt, rows, conditions)
             copy = f"T.copy({rows.part()}, {tile}[{row.name}, :])"
             body = [
                 *self.own_words([*tests, rows.start()]),
