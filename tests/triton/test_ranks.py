@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from tests.triton.test_translation import HEAD
 from tl2npu.triton.host.ranks import ranks
 from tl2npu.triton.migrate import to_tilelang
 
@@ -94,3 +95,30 @@ def test_uses_tell_of_the_value_that_the_name_has_there(body: str, passed: int |
     assert isinstance(function, ast.FunctionDef)
     given, kept = ranks(function, {})
     assert (given.guessed.get("x"), kept.guessed.get("x")) == (passed, later)
+
+
+LAST = f"""{HEAD}@triton.jit
+def rows(x_ptr, y_ptr, xm, xn, W: tl.constexpr):
+    a, b, at = tl.program_id(0), tl.program_id(1), tl.arange(0, W)
+    x = tl.load(x_ptr + a * xm + b * xn + at)
+    tl.store(y_ptr + (a * tl.num_programs(1) + b) * W + at, x * 2)
+
+
+def f(x, y, width: int):
+    rows[(x.shape[0], x.shape[1])](x, y, x.stride(0), x.stride(1), W=width)
+"""
+
+
+def test_an_axis_behind_those_whose_strides_are_passed() -> None:
+    """Two strides, and what is read lies behind both; where one is enough, and where the last axes are read as one."""
+    text = to_tilelang(LAST).text
+    assert "x_ptr: T.Tensor((x_shape_0, x_shape_1, W)" in text
+    assert "assert x.dim() == 3" in text
+    assert "assert x.stride(1) == width" in text
+    matrix = LAST.replace("a * xm + b * xn + at", "a * xm + at * xn").replace("x.shape[1])]", "1)]")
+    assert "x_ptr: T.Tensor((x_shape_0, W)" in to_tilelang(matrix).text
+    assert "assert x.dim() == 2" in to_tilelang(matrix).text
+    both = LAST.replace(" + b * xn", "").replace("[(x.shape[0], x.shape[1])]", "[(x.shape[0], 1)]")
+    both = both.replace("x.stride(1), W=width", "0, W=x.shape[1] * x.shape[2]")
+    assert "x_ptr: T.Tensor((x_shape_0, x_shape_1 * x_shape_2)" in to_tilelang(both).text
+    assert "assert x.dim() == 3" in to_tilelang(both).text

@@ -24,6 +24,7 @@ from tl2npu.triton.comments import comments_of, placed_comments
 from tl2npu.triton.host.binding import Binding, bind
 from tl2npu.triton.host.decorators import Tuning, tuning
 from tl2npu.triton.host.expressions import LaunchSite
+from tl2npu.triton.host.guesses import Guesses
 from tl2npu.triton.host.held import Unneeded, bookkeeping
 from tl2npu.triton.host.idle import grids, idle
 from tl2npu.triton.host.imported import launched_in
@@ -134,7 +135,7 @@ class _Translation:
         }
         self.reader = AscendReader if any(map(is_ascend, file.source.aliases.values())) else Reader
         self.splices: list[Splice] = []
-        self.flat: dict[tuple[int, int, str], frozenset[str]] = {}
+        self.guesses: dict[tuple[int, int, str], Guesses] = {}
         self.arms: dict[int, str] = {}
         self.comments = comments_of(text)
         self.specs: dict[str, Spec] = {}
@@ -270,21 +271,31 @@ class _Translation:
 
     def in_memory(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Launched:
         """One launch; tensors that are accessed as no shape of them fits are taken as they lie in memory."""
-        flat = self.flat.get(site.place, frozenset())  # in another case of the same launch
+        guesses = self.guesses.setdefault(site.place, Guesses())  # those of another case of the same launch
         first: Refused | None = None
+        found: Launched | None = None
+        binding: Binding | None = None
         while True:
-            binding = bind(site, node, self.file.source, tuned, flat)
+            seen = self.file.under(site, site.scope.assumed, guesses.ranks) if guesses.ranks else None
             try:
-                return self.launched(site, node, binding)
+                binding = bind(seen or site, node, self.file.source, tuned, guesses.flat)
+                made = self.launched(seen or site, node, binding)
+                if not guesses.another(binding, guesses.doubtful(binding)):
+                    return made
+                found = found or made
             except Refused as refused:
+                if found is None and isinstance(refused, Undecided):
+                    raise
                 first = first or refused
-                if refused.tensor and refused.tensor not in flat:
-                    flat = self.flat[site.place] = flat | {refused.tensor}
-                elif binding.tests:
+                if refused.tensor and guesses.another(binding, refused.tensor):
+                    continue
+                if found is None and binding is not None and binding.tests:
                     asks, function = first.asks, site.function
                     _, test = min(binding.tests, key=lambda t: (t[0] not in asks, not stable(t[1], function)))
                     raise Undecided(first.code, first.line, first.message, test, first.help) from None
-                else:
+                if not guesses.another(binding, guesses.last):
+                    if found is not None:
+                        return found
                     raise first from None
 
     def launched(self, site: LaunchSite, node: ast.FunctionDef, binding: Binding) -> Launched:

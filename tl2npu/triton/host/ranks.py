@@ -20,6 +20,11 @@ class Ranks:
     sure: Mapping[str, int]
     guessed: Mapping[str, int]
 
+    def guessing(self, others: Mapping[str, int]) -> Ranks:
+        """With other guesses; 0 for none."""
+        guessed = {name: others.get(name, rank) for name, rank in self.guessed.items()}
+        return Ranks(self.sure, {name: rank for name, rank in guessed.items() if rank})
+
 
 def ranks(function: ast.FunctionDef, kernels: Mapping[str, ast.FunctionDef]) -> tuple[Ranks, Ranks]:
     """What the uses of names show: of parameters as they are passed, and of what names hold later.

@@ -169,12 +169,17 @@ class TritonFile:
             return text
         return triton_name(f"{self.source.aliases.get(first, first)}.{rest}".rstrip("."))
 
-    def under(self, site: LaunchSite, assumed: Mapping[str, bool]) -> LaunchSite | None:
-        """A launch as it is where conditions of its function hold or do not; None where it is not made then."""
+    def under(
+        self, site: LaunchSite, assumed: Mapping[str, bool], guessed: Mapping[str, int] = MappingProxyType({})
+    ) -> LaunchSite | None:
+        """A launch as it is where conditions of its function hold or do not; None where it is not made then.
+        ``guessed``: ranks of tensors that only the axes show that it asks for."""
         found: list[LaunchSite] = []
         scope = site.scope
         assert site.function is not None
         host = _host(site.function, scope.kernels, scope.functions, deepcopy(scope.evidence), found, assumed)
+        host.given, host.ranks = (ranks.guessing(guessed) for ranks in (host.given, host.ranks))
+        host.parameters()
         host.run(site.function.body)
         made = next((item for item in found if item.place == site.place), None)
         return made.where(site.given) if made is not None and site.given else made
