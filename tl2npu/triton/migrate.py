@@ -272,15 +272,16 @@ class _Translation:
     def in_memory(self, site: LaunchSite, node: ast.FunctionDef, tuned: Tuning) -> Launched:
         """One launch; tensors that are accessed as no shape of them fits are taken as they lie in memory."""
         guesses = self.guesses.setdefault(site.place, Guesses())  # those of another case of the same launch
-        first: Refused | None = None
-        found: Launched | None = None
-        binding: Binding | None = None
+        first, found, binding = cast(Refused | None, None), cast(Launched | None, None), cast(Binding | None, None)
+        seen, ranks = site, dict[str, int]()
         while True:
-            seen = self.file.under(site, site.scope.assumed, guesses.ranks) if guesses.ranks else None
+            if guesses.ranks != ranks:
+                ranks = dict(guesses.ranks)
+                seen = self.file.under(site, site.scope.assumed, ranks) or site
             try:
-                binding = bind(seen or site, node, self.file.source, tuned, guesses.flat)
-                made = self.launched(seen or site, node, binding)
-                if not guesses.another(binding, guesses.doubtful(binding)):
+                binding = bind(seen, node, self.file.source, tuned, guesses.flat)
+                made = self.launched(seen, node, binding)
+                if not guesses.another(binding, guesses.doubtful(binding), True):
                     return made
                 found = found or made
             except Refused as refused:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from tl2npu.kernel.symbolic import product
 from tl2npu.triton.host.binding import Binding
 
+_MOST = 4
+"""Axes that a tensor is likely to have."""
+
 
 @dataclass
 class Guesses:
@@ -29,8 +32,9 @@ class Guesses:
                 return param
         return ""
 
-    def another(self, binding: Binding | None, param: str) -> bool:
-        """See a tensor otherwise; False where no way is left. ``last``: which was seen otherwise last.
+    def another(self, binding: Binding | None, param: str, doubted: bool = False) -> bool:
+        """See a tensor otherwise; False where no way is left. ``last``: which was seen otherwise last; ``doubted``: it
+        is no more than doubtful.
 
         Behind the last axis whose stride the host passes there may be one whose step is 1.
         """
@@ -39,8 +43,9 @@ class Guesses:
         if param not in self._left:
             name, rank = _guessed(binding, param)
             last = f"{binding.tensors[param].text}.stride({rank - 1})" if rank else ""
-            ways = [(name, rank + 1, False)] * (last in ast.unparse(binding.site.stmt))
-            ways += [(name, 0, False), (name, 0, True), (name, rank, True)]
+            more = rank < _MOST and last in ast.unparse(binding.site.stmt)
+            ways = [(name, rank + 1, False)] * more + [(name, 0, False)] * doubted
+            ways += [(name, 0, True), (name, rank, True)]
             self._left[param] = ways if rank else [(name, 0, True)]
         if not self._left[param]:
             return False
