@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -336,7 +338,8 @@ for i, j in T.Parallel(32, 16):
     }
     launch = "T.Kernel(2, threads=128) as bx" if start != "8" else "T.Kernel(1, threads=128) as bx"
     new = agree(gpu_file(params, body, launch=launch, jit="@tilelang.jit"), inputs)
-    assert (f"if {start} + i < 40 and {guard}:" in new) is tested
+    asked = re.search(rf"if {re.escape(start)} \+ i[^<]* < 40 and ", new)  # of rows that the vector cores share
+    assert (asked is not None) is tested
 
 
 def test_loads_and_stores_that_convert() -> None:
