@@ -106,6 +106,20 @@ def test_tiles_of_a_gpu_that_begin_behind_their_tensor(index: str, expected: lis
     assert [item.code for item in said(GPU.replace("X[by * rows, bx * 64]", index))] == expected
 
 
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [("by * rows", []), ("bx * rows", [("TL885", "warning")]), ("bx // 2 * rows", []), ("0", [])],
+)
+def test_a_block_that_loads_nothing_and_stores(index: str, expected: list[tuple[str, str]]) -> None:
+    """Four tiles of columns, two of rows: all scales are loaded, and by two of the blocks none."""
+    text = GPU.replace("M=256, N=128", "M=128, N=256").replace(
+        "Y: T.Tensor((M", 'S: T.Tensor((M,), "float16"), Y: T.Tensor((M'
+    )
+    scales = f's = T.alloc_fragment((rows,), "float16")\n            T.copy(S[{index}], s)\n            T.copy(X['
+    text = text.replace("T.copy(X[", scales).replace("out_idx=[1]", "out_idx=[2]").replace("* 2", "* s[i]")
+    assert [(item.code, item.severity) for item in said(text)] == expected
+
+
 EXCHANGE = next(case.before for case in load_all() if case.name == "expert/alternating_scopes")
 
 

@@ -27,6 +27,7 @@ _TURNS, _CALLS = 2048, 3
 """So many turns are looked at, for so many calls."""
 _TILE, _SIZE = 64, 512
 """Of tiles and of other sizes where no call gives them."""
+_INDEX = "correct the index, or what the block index in it is multiplied by"
 _Spans = dict[tuple[int, int], dict[str, int]]
 """First element and the one behind the last, each with the numbers of a block and turn."""
 
@@ -60,7 +61,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     for tensor in subject.kernel.params:
         if tensor not in unclear:
             yield from judge.stored(tensor)
-            yield from judge.loaded(tensor)
+            yield from list(judge.loaded(tensor)) or judge.beside(tensor)
 
 
 def _part(placed: Placed, access: Access) -> _Part | None:
@@ -112,6 +113,7 @@ class _Judge:
         self.is_gpu = subject.kernel.dialect == "gpu"
         self.vid = None if self.is_gpu else subject.kernel.vid
         self.returned = _returned(subject)
+        self.cores = {name for name in (subject.kernel.cid, subject.kernel.vid) if name is not None}
         every = [part for parts in stores.values() for part in parts]
         self.splits = any(self._moves(part, axis) for part in every for axis in range(len(part.region)))
         self.calls = [(known, self._invented(known)) for known in some(subject.shown)[:_CALLS]]
@@ -147,6 +149,45 @@ class _Judge:
             else:
                 continue
             return
+
+    def beside(self, tensor: Buffer) -> Iterator[Finding]:
+        """A load by block and vector core alone that begins behind its tensor, where the same core stores inside of
+        another one."""
+        for part, axis in ((part, axis) for part in self.loads.get(tensor, ()) for axis in range(len(tensor.shape))):
+            known, more = self.calls[0]
+            size, own = number_of(tensor.shape[axis], known), self.sampler.place(part.placed).bounds
+            names = own.expanded(part.region[axis][0]).names - known.keys()
+            if more or size is None or part.placed.conditions or not names <= self.cores or self._is_cube(part):
+                continue
+            for (first, end), values in (self._spans(part, axis, known) or {}).items():
+                if first >= size and end > first and self._stores_inside(values, known):
+                    where = self.sampler.shown(self.sampler.place(part.placed), values, (), const(0))
+                    text = f"`{code(part.operand.node)}` starts past the end of `{tensor.name}`{where}"
+                    left = _Left(axis, size, known, {}, ())
+                    yield self._finding(
+                        "TL885", part, f"{text}, and what is stored there is not loaded", left, "warning", help=_INDEX
+                    )
+                    return
+
+    def _stores_inside(self, values: Mapping[str, int], known: Mapping[str, int]) -> bool:
+        """Whether all that a block stores, in the first turn of its loops, lies in its tensor."""
+        here = {name: value for name, value in values.items() if name in self.cores}
+        for tensor, parts in self.stores.items():
+            for part, axis in ((part, axis) for part in parts for axis in range(len(tensor.shape))):
+                place = self.sampler.place(part.placed)
+                turn = {**known, **here}
+                for name, (low, _) in place.bounds.ranges.items():
+                    turn.setdefault(name, number_of(low, turn) or 0)
+                start, size = number_of(place.bounds.expanded(part.region[axis][0]), turn), number_of(
+                    tensor.shape[axis], turn
+                )
+                if start is None or size is None or start >= size or part.placed.conditions:
+                    return False
+        return bool(self.stores)
+
+    def _is_cube(self, part: _Part) -> bool:
+        """Whether another check says where such a copy begins, or it is none."""
+        return part.inner is None or (part.inner.buffer.memory in CUBE_MEMORY and not self.is_gpu)
 
     def _left_out(self, tensor: Buffer, parts: Sequence[_Part]) -> Iterator[_Left]:
         """Each axis and call; with invented sizes only where the halves of the vector cores do not meet."""
@@ -223,12 +264,10 @@ class _Judge:
         """A copy that certainly runs and begins behind its tensor, where no other check says so."""
         for part, found in left.spans.items():
             wrong = next((v for (first, end), v in found.items() if first >= left.size and end > first), None)
-            cube = part.inner is None or (part.inner.buffer.memory in CUBE_MEMORY and not self.is_gpu)
-            if wrong is not None and not cube and not part.placed.conditions:
+            if wrong is not None and not self._is_cube(part) and not part.placed.conditions:
                 where = self.sampler.shown(self.sampler.place(part.placed), wrong, (), const(0))
                 text = f"`{code(part.operand.node)}` starts past the end of `{part.operand.buffer.name}`{where}"
-                help = "correct the index, or what the block index in it is multiplied by"
-                return self._finding("TL885", part, f"{text}, and no {what} reaches {left}", left, help=help)
+                return self._finding("TL885", part, f"{text}, and no {what} reaches {left}", left, help=_INDEX)
         return None
 
     def _in_block(self, part: _Part, left: _Left) -> str:

@@ -32,8 +32,22 @@ def check(subject: Subject) -> Iterator[Finding]:
             reader = next((p for p in subject.statements if any(o.buffer is buffer for o in reads(p.stmt))), None)
             if reader is not None:
                 yield Finding("TL775", reader.stmt.node, f"`{buffer.name}` is read, but nothing writes it")
+        elif (first := _added_to(subject, buffer)) is not None:
+            yield Finding("TL775", first.stmt.node, f"`{buffer.name}` is read here before anything writes it")
         elif buffer.memory is Memory.UB and not subject.is_split:  # each vector core has half of the rows then
             yield from _partly(subject, buffer, writers[buffer])
+
+
+def _added_to(subject: Subject, buffer: Buffer) -> Placed | None:
+    """The first statement that touches a tile, if it is one that certainly runs and computes with what is in it."""
+    touching = (p for p in subject.statements if any(a.operand.buffer is buffer for a in accesses(p.stmt)))
+    first = next(touching, None)
+    if first is None or first.conditions or buffer.memory is not Memory.UB:
+        return None
+    stmt = first.stmt
+    whole = isinstance(stmt, Op) and stmt.op.elementwise and stmt.op.name not in _MASKING
+    computes = (whole or isinstance(stmt, Store)) and any(operand.buffer is buffer for operand in reads(stmt))
+    return first if computes else None
 
 
 def _writers(subject: Subject) -> tuple[set[Buffer], dict[Buffer, list[tuple[Placed, Operand]]]]:
