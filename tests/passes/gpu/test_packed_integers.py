@@ -109,6 +109,21 @@ def test_spellings(
     np.testing.assert_array_equal(found, np.asarray(expected(given), np.float64))
 
 
+@pytest.mark.parametrize(
+    ("statement", "is_its_own"),
+    [("b[i, j] = ((b[i, j] ^ 61) ^ (b[i, j] >> 16)) & 65535", True), ("b[i, j] = b[i, 63 - j] >> 3", False)],
+)
+def test_in_place(statement: str, is_its_own: bool) -> None:
+    """An element may be made of itself; another one may have been replaced already."""
+    text = kernel("int32", 1, "int32", statement).replace("T.copy(c, C", "T.copy(b, C")
+    if not is_its_own:
+        assert {code for code, _ in refused(text)} == {"TL151"}
+        return
+    given = words("int32", 1)
+    new = agree(text, {"B": given}, rtol=0, atol=0)
+    np.testing.assert_array_equal(run(new, {"B": given})["C"], ((given ^ 61) ^ (given >> 16)) & 65535)
+
+
 def test_what_is_no_integer_stays_with_the_vector_core() -> None:
     new = agree(kernel("uint8", 2, "float32", f"c[i, j] = T.float32({NIBBLE}) * 0.5"), {"B": words("uint8", 2)})
     assert "for i, j in T.Parallel(32, 64):\n                c[i, j] = c[i, j] * 0.5" in new

@@ -221,9 +221,11 @@ class _Split:
                 del self._rest[position]
 
     def _check(self) -> None:
-        """The scalar loop runs first: it reads nothing that the nest stores, and what it stores nothing else uses."""
-        stores = [stmt.target.buffer for stmt in self.nest.body if isinstance(stmt, Store)]
-        read = [load.buffer for load in self.integers.loads]
+        """The scalar loop runs first: it reads nothing that the nest stores, but for the very element that it stores
+        itself, and what it stores nothing else uses."""
+        stores = {stmt.target.buffer: code(stmt.target.node) for stmt in self.nest.body if isinstance(stmt, Store)}
+        own = {buffer: stores[buffer] for buffer in self._written if buffer in stores}
+        read = [load.buffer for load in self.integers.loads if own.get(load.buffer) != code(load.node)]
         env = self.nest.body[0].env
         used = [b for node in self._rest for b in self.job.located.evaluator.buffers_in(node, env)]
         if any(buffer in stores for buffer in read):
