@@ -153,7 +153,7 @@ def test_a_notebook() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["gpu/quantise_rows", "gpu/flash_varlen", "vid/softmax_rows", "expert/gather_row_loop"]
+    "name", ["gpu/quantise_rows", "gpu/flash_window", "vid/softmax_rows", "expert/gather_row_loop"]
 )
 def test_fixtures(name: str) -> None:
     """Code, report and outcome are those without notes; what matters is said; a second run changes nothing."""
