@@ -105,3 +105,20 @@ def test_a_help_stays_where_a_condition_of_the_host_might_decide() -> None:
     [refused] = [kernel.refused for kernel in to_tilelang(switched).kernels]
     assert refused is not None
     assert refused.help == "divide on the host, and pass a tensor of the quotients"
+
+
+def test_what_to_do_about_none_names_and_hooks() -> None:
+    """The rule's own words would lead nowhere there."""
+    text = vector("x = tl.load(x_ptr + i, mask=i < n)\ntl.store(y_ptr + i, x + FROM, mask=i < n)")
+
+    def help_of(changed: str) -> str:
+        found = to_tilelang(changed).kernels[0].refused
+        assert found is not None
+        return found.help
+
+    assert "import it at the top of the module" in help_of(text)
+    none = text.replace("FROM", "0").replace("k[(triton.cdiv(n, 128),)](x, y", "k[(triton.cdiv(n, 128),)](None, y")
+    assert "if x_ptr is not None:" in help_of(none)
+    hook = "@triton.autotune([triton.Config({'BLOCK': 128}, pre_hook=zeroed('y_ptr'))], key=['n'])\n@triton.jit"
+    hooked = text.replace("FROM", "0").replace("@triton.jit", hook).replace(", BLOCK=128", "")
+    assert "`dq.zero_()` before it" in help_of(hooked)

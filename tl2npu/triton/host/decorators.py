@@ -96,7 +96,8 @@ def _autotune(node: ast.Call, scope: Scope, found: Tuning) -> None:
     hooks = [word for word in hooks if word.arg in ("pre_hook", "post_hook")]
     working = (word.value for word in hooks if not isinstance(word.value, ast.Constant))
     if not all(_only_blocks(hook, scope.functions) for hook in working):
-        raise Refused("TL514", node.lineno, "a hook of `autotune` runs before or after the kernel")
+        way = "do what the hook does beside the launch, as `dq.zero_()` before it, and leave `pre_hook` out"
+        raise Refused("TL514", node.lineno, "a hook of `autotune` runs before or after the kernel", way)
     if not configs:
         raise _Unseen("the configurations of `autotune` are not written out")
     found.many = len(configs)

@@ -197,6 +197,9 @@ def operation(op: str, operands: list[object], line: int) -> Tile:
     tiles: list[Tile] = []
     for operand in operands:
         found = tile(operand)
+        if operand is None:
+            way = "ask whether it is None, as `if x_ptr is not None:` in the kernel, or pass a tensor"
+            raise Refused("TL543", line, f"`{op}` of None, which the launch passes or leaves out", way)
         if found is None:
             raise Refused("TL543", line, f"`{op}` of something that is neither a number nor a tile")
         tiles.append(found)

@@ -90,7 +90,8 @@ class Expressions:
             return self.named(source.aliases[name])
         if name in _PYTHON:
             return Name(f"builtins.{name}")
-        raise self.state.refuse("TL545", f"`{name}` has no value here")
+        way = "set it on every way to here, or define or import it at the top of the module"
+        raise self.state.refuse("TL545", f"`{name}` has no value here", way)
 
     def named(self, path: str) -> Value:
         """What a dotted name of another module is."""
