@@ -36,6 +36,8 @@ from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import argument, replaced
 
+_WHY = "# TL155: an axis of 1 more, as in its tensor, so that `threads=2` splits the rows and no other axis"
+
 
 @dataclass(eq=False)
 class _Tile:
@@ -59,21 +61,30 @@ def insert(job: Job) -> bool:
     names = Names(job)
     own = {buffer: tile for buffer, tile in found.items() if tile.pure}
     behind = _Behind(job)
-    for buffer, tile in found.items():
+    why = f"{_WHY}\n"
+    for buffer in (one for one in kernel.buffers.values() if one in found):
+        tile = found[buffer]
         assert isinstance(buffer.node, cst.Call)
         if tile.pure:
             shape = argument(buffer.node, "shape", 0)
             if shape is None:
                 return False
-            edits.replace(shape, _with_units(buffer, shape, tile.units))
+            if why and buffer.statement is not None:
+                whole = replaced(buffer.node, {id(shape): _with_units(buffer, shape, tile.units)})
+                edits.replace_many(
+                    buffer.statement, parse(job, f"{why}{buffer.name} = {code(whole)}", buffer.statement)
+                )
+            else:
+                edits.replace(shape, _with_units(buffer, shape, tile.units))
             job.change("TL155", buffer.node, f"gave `{buffer.name}` the axes of its tensor")
             for copy in tile.copies:
                 if copy.dst.buffer is buffer and copy.dst.is_whole and behind.is_used(copy):
                     edits.replace_many(
                         copy.node, [*parse(job, _fill(job, buffer, copy, buffer.name), copy.node), copy.node]
                     )
-        elif not _land(job, edits, buffer, tile, names.fresh(f"{buffer.name}_rows"), behind):
+        elif not _land(job, edits, buffer, tile, names.fresh(f"{buffer.name}_rows"), behind, why):
             return False
+        why = ""
     for stmt in kernel.walk():
         if not isinstance(stmt, Copy):
             continue
@@ -183,14 +194,15 @@ def _only_copied(stmt: object, operand: Operand, tile: _Tile) -> bool:
     return other.buffer.memory is Memory.UB and other.is_whole
 
 
-def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind: _Behind) -> bool:
+def _land(job: Job, edits: Edits, buffer: Buffer, tile: _Tile, name: str, behind: _Behind, why: str) -> bool:
     """A second tile for the copies with global memory; the tile that computes stays as it is."""
     assert isinstance(buffer.node, cst.Call)
     shape = argument(buffer.node, "shape", 0)
     if shape is None or buffer.statement is None:
         return False
     call = replaced(buffer.node, {id(shape): _with_units(buffer, shape, tile.units)})
-    edits.replace_many(buffer.statement, [buffer.statement, *parse(job, f"{name} = {code(call)}", buffer.statement)])
+    made = parse(job, f"{why}{name} = {code(call)}", buffer.statement)
+    edits.replace_many(buffer.statement, [buffer.statement, *made])
     loops: dict[Loop, bool] = {}
     for copy in tile.copies:
         loads = copy.dst.buffer is buffer
