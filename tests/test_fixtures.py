@@ -31,7 +31,7 @@ from tl2npu.verify.loading import Source
 from tl2npu.verify.process import here
 from tl2npu.verify.settings import Call, Settings
 
-_REASONS = ("# TL108: ", "# TL133: ", "# TL139: ", "# TL612: ", "# TL623: ", "# TL624: ", "# TL763: ")
+_REASONS = ("# TL108: ", "# TL133: ", "# TL139: ", "# TL155: ", "# TL612: ", "# TL623: ", "# TL624: ", "# TL763: ")
 """Comments that say why a line is there which a reader would not expect."""
 
 CASES = load_all()

@@ -127,7 +127,7 @@ def test_findings_know_their_lines_in_the_file() -> None:
 
 
 def test_lines_in_messages_are_those_of_cells() -> None:
-    gpu = (FIXTURE.parents[1] / "gpu" / "flash_varlen" / "before.py").read_text(encoding="utf-8")
+    gpu = (FIXTURE.parents[1] / "gpu" / "column_sum" / "before.py").read_text(encoding="utf-8")
     alone = migrate_text(gpu, "a.py", Options()).kernels[0]
     text = notebook(cell("x = 1\ny = 2\n"), cell(gpu))
     kernel = by_cells(text, "a.ipynb", lambda code: migrate_text(code, "a.ipynb", Options())).kernels[0]
