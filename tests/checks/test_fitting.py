@@ -163,6 +163,69 @@ def test_configurations_of_the_autotuner(configs: str) -> None:
         assert repaired(found)[0] == ("256", "128")
 
 
+SPELLINGS = {
+    "dicts": '[{"bm": 128, "bn": 128, "bk": 64}, {"bm": 256, "bn": 256, "bk": 64}]',
+    "calls of dict": "[dict(bm=128, bn=128, bk=64), dict(bm=256, bn=256, bk=64)]",
+    "comprehension": '[{"bm": b, "bn": b, "bk": 64} for b in (128, 256)]',
+    "loops": "by_loops()",
+    "unpacked": "by_product(128, 256)",
+    "in the module": "grown",
+    "called by the tuner": "by_loops",
+}
+MAKERS = """
+import itertools
+from elsewhere import far
+
+def by_loops():
+    made = []
+    for block in (64, 128, 256):
+        if block < 128:
+            continue
+        config = {"bm": block}
+        config["bn"] = block
+        config.update({"bk": 64})
+        made.append(config)
+    return made
+
+def by_product(low, high):
+    every = itertools.product((low, high), (low, high), [64])
+    return [{"bm": c[0], "bn": c[1], "bk": c[2]} for c in every if c[0] == c[1]]
+
+grown = []
+for block in [128, 256]:
+    grown.append(dict(bm=block, bn=block, bk=64))
+
+def by_device():
+    return [dict(bm=256, bn=256, bk=64)] if far.is_new() else [dict(bm=64, bn=64, bk=64)]
+
+"""
+
+
+def tuned(configs: str) -> list[Finding]:
+    head = MAKERS + f"@autotune(configs={configs}, warmup=3)"
+    made = text("M, K, bm=None, bn=None, bk=None, num_stages=1, dtype='float16'", "factory(1024, 1024)", head)
+    return [finding for finding in findings(made) if finding.code in ("TL801", "TL740")]
+
+
+@pytest.mark.parametrize("configs", SPELLINGS.values(), ids=SPELLINGS)
+def test_one_verdict_however_configurations_are_written(configs: str) -> None:
+    """Two configurations, of which 256 x 256 float32 are 256 KB of 128 in L0C: the tuner passes over that one."""
+    (found,) = tuned(configs)
+    assert (found.code, found.weight, found.as_it_stands) == ("TL801", "warning", None)
+    assert "L0C holds 131072 bytes, `c` needs 262144 with bm=256, bn=256, bk=64" in found.message
+
+
+@pytest.mark.parametrize("configs", ["[dict(bm=256, bn=256, bk=64)]", '[{"bm": b, "bn": b, "bk": 64} for b in [256]]'])
+def test_no_configuration_fits(configs: str) -> None:
+    (found,) = tuned(configs)
+    assert (found.code, found.as_it_stands) == ("TL801", "error")
+
+
+@pytest.mark.parametrize("configs", ["far.configs()", "by_device()", "[dict(bm=64, bn=far.width(), bk=64)]"])
+def test_what_cannot_be_read_is_said(configs: str) -> None:
+    assert "TL740" in [found.code for found in tuned(configs)]
+
+
 def test_a_call_that_chooses_itself_is_not_tuned() -> None:
     head = HEAD + "@autotune(configs=configs(), warmup=3)"
     made = text("M, K, bm=None, bn=None, bk=None, dtype='float16'", "factory(1024, 1024, bm=64, bn=64, bk=64)", head)

@@ -165,7 +165,7 @@ def judged(case: Case, form: str, job: Job, *, orders: bool = True) -> Attempt:
             repairs += finding.repair
         else:
             job.notes.append(told)
-            if finding.by is not None:
+            if finding.by is not None and told.severity != "info":
                 warnings[finding.by] += 1
     if repairs:
         repair(job, repairs)
@@ -188,6 +188,8 @@ def _found(
             errors.append((replace(found, help=finding.help or found.help), finding.by))
         elif found.severity == "warning":
             warnings.append((finding, replace(found, severity=stays, help=finding.advice(found.help))))
+        elif finding.code == "TL740":  # what the checks did not look at is said of new kernels, too
+            warnings.append((finding, found))
     return errors, warnings
 
 

@@ -14,6 +14,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import LIMIT
 from tl2npu.kernel.factories.positions import compilations, indices
+from tl2npu.kernel.factories.tunings import tuning_of
 from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import const
 
@@ -28,6 +29,9 @@ def check(subject: Subject) -> Iterator[Finding]:
         count = f"more than {LIMIT}" if len(subject.callers) == LIMIT else f"{ways}"
         text = f"`{factory.node.name.value}` is called or tuned in {count} ways: sizes are checked for some of them"
         yield Finding("TL740", factory.node.name, text)
+    if factory is not None and (unread := tuning_of(subject.file, factory.node).unread) is not None:
+        text = f"the configurations of `{factory.node.name.value}` are not written out; those not read are not checked"
+        yield Finding("TL740", unread, text)
     found = on_chip(subject)
     if found:
         yield from _check_outputs(subject)

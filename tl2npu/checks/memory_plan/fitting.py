@@ -121,8 +121,9 @@ def _of_calls(subject: Subject, needs: Needs) -> Iterator[Finding]:
         for overflow in {(o.memory, id(o.node)): o for _, list_ in reversed(found) for o in reversed(list_)}.values():
             yield Finding("TL801", overflow.node, str(overflow))
         return
+    none_left = len(found) == len(subject.callers) and all(e.is_certain for e in excesses)
     for place in dict.fromkeys(id(e.caller.node) for e in excesses):
-        yield _warning(subject, needs, [e for e in excesses if id(e.caller.node) == place])
+        yield _warning(subject, needs, [e for e in excesses if id(e.caller.node) == place], none_left)
 
 
 def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
@@ -211,8 +212,8 @@ def _halved(subject: Subject, needs: Needs, caller: Caller) -> float:
     return sum(math.log2(caller.values[name] / fit[name]) for name in tiles) if fit is not None else math.inf
 
 
-def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Finding:
-    """What is said about one call, or one set of configurations."""
+def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess], none_left: bool) -> Finding:
+    """What is said about one call, or one set of configurations; ``none_left``: the compiler rejects all there are."""
     caller, fit = excesses[0].caller, excesses[0].fit
     tiles = tile_parameters(subject, caller)
     same = [other for other in subject.callers if other.node is caller.node]
@@ -226,6 +227,7 @@ def _warning(subject: Subject, needs: Needs, excesses: Sequence[Excess]) -> Find
         text = f"{len(excesses)} of {len(same)} configurations do not fit{some}: {text}"
     known = isinstance(caller.node, cst.Call) or bool(subject.options.calls)
     rejected = known and len(excesses) == len(same) and all(e.is_certain for e in excesses)
+    rejected = none_left if caller.is_tuned else rejected
     edits = _repair(subject, needs, same, fit, tiles) if fit is not None else ()
     return Finding("TL801", caller.node, text, "warning", edits, "error" if rejected else None)
 

@@ -13,7 +13,7 @@ from tl2npu.kernel.factories.concrete import Known, evaluate, run, value_of
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.factories.shapes import FOLLOWED
-from tl2npu.kernel.factories.tunings import Config, configs_of
+from tl2npu.kernel.factories.tunings import Config, tuning_of
 from tl2npu.source.constants import UNKNOWN, NoValue
 from tl2npu.source.names import Names
 from tl2npu.source.tree import calls_in
@@ -22,8 +22,8 @@ Values = dict[str, int]
 
 LIMIT = 256
 """More ways to call a factory are not looked at; TL740 says so."""
-_OPTIONS = "--"
-"""Among what a call binds: some values may come from the command line's defaults."""
+_OPTIONS, _TUNED = "--", "@autotune"
+"""Among what a call binds: some values may come from the command line's defaults; a tuner gives some."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,11 @@ class Caller:
     def takes_options(self) -> bool:
         """Whether the sizes may be those of the script's command line: other ones only take other options."""
         return _OPTIONS in self.bound
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether an autotuner sets some of the sizes: it goes on where the compiler rejects a configuration."""
+        return _TUNED in self.bound
 
     @property
     def unknown(self) -> Caller:
@@ -113,7 +118,7 @@ def _asked(
     file: FileKernels, node: cst.FunctionDef, module: Known, given: Sequence[str]
 ) -> Iterator[tuple[cst.CSTNode, Known]]:
     """What calls from outside of the file give the parameters; their place is the factory."""
-    defaults, configs = _bind_defaults(node, module, file.names), configs_of(file, node, module)
+    defaults, configs = _bind_defaults(node, module, file.names), tuning_of(file, node).configs
     tuned = {name for config in configs for name in config.values}
     for text in given:
         call = cst.parse_expression(text)
@@ -127,7 +132,7 @@ def _bindings(
 ) -> Iterator[tuple[cst.CSTNode, Known]]:
     """Places with what they give the parameters; a configuration fills what a call leaves open."""
     defaults = _bind_defaults(node, module, file.names)
-    configs = configs_of(file, node, module)
+    configs = tuning_of(file, node).configs
     tuned = {name for config in configs for name in config.values}
     given: list[tuple[cst.CSTNode, Known]] = []
     for call in calls_in(file.index.module):
@@ -172,11 +177,11 @@ def _given(bound: Known) -> Known:
 
 
 def _configured(
-    place: cst.CSTNode, defaults: Known, bound: Known, configs: list[Config]
+    place: cst.CSTNode, defaults: Known, bound: Known, configs: Sequence[Config]
 ) -> Iterator[tuple[cst.CSTNode, Known]]:
     for config in configs:
         if not set(bound) & set(config.values):
-            yield config.node, {**defaults, **config.values, **bound}
+            yield config.node, {**defaults, **config.values, **bound, _TUNED: config}
     if not configs or any(set(bound) & set(config.values) for config in configs):
         yield place, {**defaults, **bound}
 

@@ -14,8 +14,7 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.factories.concrete import Known, run
-from tl2npu.kernel.factories.tunings import Config, configs_of
+from tl2npu.kernel.factories.tunings import Config, tuning_of
 from tl2npu.passes.host.followers import followers_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import unused
@@ -47,7 +46,7 @@ def drop_unread(job: Job, before: Collection[str], used: Counter[str], *, alone:
     factory = located.node
     gone = [param for param in _parameters(factory) if param.name.value in before and param.name.value not in now]
     names = [param.name.value for param in gone]
-    configs = _configs(job, factory)
+    configs = tuning_of(job.file, factory).configs
     tuned = any(name in config.values for name in names for config in configs)
     order = [*factory.params.posonly_params, *factory.params.params]
     made = None if tuned or not _is_plain(factory) else _calls(job, factory)
@@ -80,13 +79,6 @@ def all_calls(job: Job) -> Sequence[cst.Call]:
 def _parameters(factory: cst.FunctionDef) -> list[cst.Param]:
     params = factory.params
     return [*params.posonly_params, *params.params, *params.kwonly_params]
-
-
-def _configs(job: Job, factory: cst.FunctionDef) -> list[Config]:
-    module: Known = {}
-    if factory.decorators:
-        run(job.file.index.module.body, module, job.file.names)
-    return configs_of(job.file, factory, module)
 
 
 def _is_plain(factory: cst.FunctionDef) -> bool:

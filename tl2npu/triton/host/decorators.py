@@ -7,8 +7,9 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from tl2npu.source.functions import Scope
 from tl2npu.source.triton_imports import LAUNCH_CACHES
-from tl2npu.triton.host.configurations import Scope, configurations
+from tl2npu.triton.host.configurations import configurations
 from tl2npu.triton.refused import Refused
 
 Constant = int | float | bool | str | None

@@ -16,8 +16,8 @@ from tl2npu.across.symbols import Chosen, Constant, Definition, External, Functi
 from tl2npu.across.tables import Module, function_name
 from tl2npu.dialects.triton.tle import HINTS, RANGES, tle_name
 from tl2npu.source.benchmark import model_of
+from tl2npu.source.functions import Scope
 from tl2npu.source.triton_imports import REEXPORTS, triton_name
-from tl2npu.triton.host.configurations import Scope
 from tl2npu.triton.host.evaluate import Host
 from tl2npu.triton.host.evidence import Evidence
 from tl2npu.triton.host.expressions import LaunchSite
