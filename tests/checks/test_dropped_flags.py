@@ -50,3 +50,27 @@ def test_dropped_flags(name: str) -> None:
         indent = lines[n][: len(lines[n]) - len(lines[n].lstrip())]
         changed = "\n".join([*lines[:n], f"{indent}pass", *lines[n + 1 :]])
         assert _errors(changed) - before, f"line {n + 1}: {lines[n].strip()}"
+
+
+ADVICE = re.compile(r"write `(T\.wait_flag\(.*?\))` before (this|the loop on line (\d+)): line \d+ sets that flag")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_wait_that_the_help_names_ends_the_finding(name: str) -> None:
+    """Written where it says: with the event of the flag that is set, and as often."""
+    lines = (FIXTURES / name / "before.py").read_text().split("\n")
+    before = {code for code, _ in _errors("\n".join(lines))}
+    for n in [n for n, line in enumerate(lines) if FLAG.fullmatch(line) and ".wait_flag(" in line]:
+        short = [*lines[:n], *lines[n + 1 :]]
+        found = check_text("\n".join(short), "kernel.py", Options()).diagnostics
+        for item in found:
+            advice = ADVICE.match(item.help) if item.code in ("TL780", "TL781") else None
+            if advice is None:
+                continue
+            at = int(advice[3] or item.line) - 1
+            indent = short[at][: len(short[at]) - len(short[at].lstrip())]
+            call = lines[n].strip().partition(".")[0] + advice[1].removeprefix("T")
+            mended = "\n".join([*short[:at], f"{indent}{call}", *short[at:]])
+            left = {code for code, _ in _errors(mended)} - before  # a second slot is counted by another finding
+            assert left <= {other.code for other in found} - {item.code}, f"line {n + 1}: {advice[0]}"

@@ -194,7 +194,15 @@ def _remedy(subject: Subject, group: Sequence[Conflict], line: int) -> str:
         for found in imbalances(subject.kernel, subject.located.evaluator):
             if found.missing.startswith(wait):
                 at = subject.file.index.position(found.node).line
-                return f"write `{found.missing}` before this: line {at} sets that flag, and a wait is missing"
+                setter = next(placed for flag, placed in flags if flag.node is found.node)
+                placed = next(placed for placed in subject.statements if placed.stmt is second.stmt)
+                call = wait.replace("T.wait", ".set", 1)
+                setters = [other for flag, other in flags if call in code(flag.call)]
+                within = {id(loop) for other in (setter, *setters) for loop in other.loops}
+                deeper = next((loop for loop in placed.loops if id(loop) not in within), None)
+                place = "this" if deeper is None else f"the loop on line {subject.file.index.line(deeper.node)}"
+                call = found.named if all(loop in placed.loops for loop in setter.loops) else found.missing
+                return f"write `{call}` before {place}: line {at} sets that flag, and a wait is missing"
         number = _unused(flags, "eventId")
         pipes = f'"{first.touch.pipe.lower()}", "{second.touch.pipe.lower()}", {number}'
         if len(group) > 1 and not again:

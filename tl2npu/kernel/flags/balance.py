@@ -12,6 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 
 import libcst as cst
@@ -48,14 +49,15 @@ _STEPS = 150_000
 class Imbalance:
     """``certain``: wherever the flags run as the message says. Otherwise a loop that is too short would make it so.
 
-    ``missing``: the call that is not there. ``stuck``: a wait that nothing ends, under no condition. ``turn``: the
-    variable of that loop, and the iteration that it must have.
+    ``missing``: the call that is not there; ``named``: with the event in the author's words. ``stuck``: a wait
+    that nothing ends, under no condition. ``turn``: the variable of that loop, and the iteration that it must have.
     """
 
     node: cst.CSTNode
     message: str
     certain: bool = True
     missing: str = ""
+    named: str = ""
     stuck: bool = False
     turn: tuple[str, int] | None = None
 
@@ -295,23 +297,24 @@ class _Count:
         for event, sign in sorted(common, key=str):
             once = all(abs(one.net.get(event, 0)) == 1 and (event, sign) not in one.tally.open for one in full)
             often = "once more" if once else "more often"
-            node = self._blamed(event, sign, full, paired)
+            blamed = self._blamed(event, sign, full, paired).stmt
             text = f"set {often} than it is waited for" if sign > 0 else f"waited for {often} than it is set"
             where = ", if every loop runs twice and every condition is true" if paired else ""
             what = f"the flag {name}" if event == _ANY else f"the flag {name} {event}"
             short = all(one.net.get(event, 0) < 0 and (event, -1) not in one.tally.open for one in full)
-            missing = "" if event == _ANY else _call("wait_flag" if sign > 0 else "set_flag", channel, event)
+            call = partial(_call, "wait_flag" if sign > 0 else "set_flag", channel)
+            missing, named = ("", "") if event == _ANY else (call(event), call(blamed.text("eventId") or event))
             stuck = sign < 0 and short and not paired
-            found.append(Imbalance(node, f"{what} is {text}{where}", missing=missing, stuck=stuck))
+            found.append(Imbalance(blamed.node, f"{what} is {text}{where}", missing=missing, named=named, stuck=stuck))
         return found
 
-    def _blamed(self, event: Hashable, sign: int, full: list[_Outcome], paired: list[_Outcome]) -> cst.CSTNode:
+    def _blamed(self, event: Hashable, sign: int, full: list[_Outcome], paired: list[_Outcome]) -> Flag:
         """The statement without which the counts are equal, best one that does not run where they are."""
         ran = {n for one in full for n, e in (*one.tally.made, *one.tally.inside) if e == event}
         same = [n for n, flag in enumerate(self.flags) if flag.sign == sign and n in ran]
         exact = [n for n in same if all(one.tally.made[n, event] == abs(one.net.get(event, 0)) for one in full)]
         missed = [n for n in exact if not any(n in one.ran for one in paired)]
-        return self.flags[(missed or exact or same)[-1 if sign < 0 else 0]].stmt.node
+        return self.flags[(missed or exact or same)[-1 if sign < 0 else 0]]
 
     def _late(
         self, choice: Choice, name: str, turn: int, outcomes: list[_Outcome], full: list[_Outcome]
