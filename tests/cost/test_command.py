@@ -89,7 +89,50 @@ def test_a_call_of_what_is_not_there(tmp_path: Path) -> None:
     path.write_text(GEMM.format(sizes="1024, 1024, 1024, 128, 256, 128"))
     code, output = run(str(path), "--args", "nosuch(M=1)")
     assert code == 2
-    assert "--args nosuch(M=1): no kernel is made by a function of that name" in output
+    assert "nosuch(M=1): there is no factory 'nosuch'; the file has matmul" in output
+    assert "cycles" not in output
+
+
+TAKES = "it takes (N=256, rows=64)"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("scale(N=256, row=3)", f"scale does not take these arguments: no parameter 'row'; {TAKES}"),
+        ("scale(1, 2, 3)", f"scale does not take these arguments: too many positional arguments; {TAKES}"),
+        ("scales(256)", "there is no factory 'scales', did you mean 'scale'?"),
+    ],
+)
+def test_arguments_are_those_that_verify_takes(tmp_path: Path, call: str, said: str) -> None:
+    path = tmp_path / "rows.py"
+    path.write_text(ROWS)
+    code, output = run(str(path), "--args", call)
+    assert (code, "cycles" in output) == (2, False)
+    assert said in output
+
+
+def test_what_a_tuner_sets_may_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "rows.py"
+    path.write_text(ROWS.replace("N=256, rows=64", "N, rows").replace("@tilelang", "CONFIGS\n@tilelang", 1))
+    text = path.read_text().replace("CONFIGS", "@tilelang.autotune(configs=[dict(rows=r) for r in (32, 64)])")
+    path.write_text(text)
+    assert run(str(path), "--args", "scale(256)")[0] == 0
+    code, output = run(str(path), "--args", "scale()")
+    assert (code, "missing a required argument: 'N'" in output) == (2, True)
+
+
+def test_sizes_that_are_not_known_are_said_first_and_in_the_words_of_the_source(tmp_path: Path) -> None:
+    path = tmp_path / "rows.py"
+    path.write_text(ROWS.replace("N=256, rows=64", "N, rows=64").replace("T.tile.mul(x, x, 2.0)", LOOP))
+    _, output = run(str(path))
+    assert "count as one: give a call with --args" in output.splitlines()[0]
+    assert "counts once: `T.ceildiv(N, rows)` is not known" in output
+    assert "count as one" not in run(str(path), "--args", "scale(256)")[1]
+
+
+LOOP = """for k in T.serial(T.ceildiv(N, rows)):
+                T.tile.mul(x, x, 2.0)"""
 
 
 @pytest.mark.parametrize("size", ["m=65536", "M=65536"])

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tl2npu.cli.options import CALLS, KERNEL, SIZE, STYLE
+
+if TYPE_CHECKING:
+    from tl2npu.verify.settings import Call
 
 
 @click.command(short_help="Estimate the run time of kernels, old and new, pipe by pipe.")
@@ -46,11 +50,14 @@ def cost(
 
     try:
         sizes = parse_symbols(symbols)
-        options = Options(device=device, calls=tuple(str(parse_call(text)) for text in calls), kernels=kernels)
+        asked = [parse_call(text) for text in calls]
+        options = Options(device=device, calls=tuple(map(str, asked)), kernels=kernels)
     except UsageError as error:
         raise click.UsageError(str(error)) from None
-    found, failed, words = [], False, set[str]()
-    for path in _files(paths):
+    found, failed, words, files = [], False, set[str](), _files(paths)
+    if unfit := next(filter(None, (_unfit(call, files) for call in asked)), ""):
+        raise click.UsageError(unfit)
+    for path in files:
         try:
             source = read_source(path).text
             words |= set(re.findall(r"\w+", source)) if sizes else set()
@@ -68,9 +75,6 @@ def cost(
         found.append((str(path), made))
         if style == "text":
             click.echo(text(str(path), made), nl=False)
-    names = {name for _, made in found for one in made for name in one.kernel.split(".")}
-    if unknown := [call for call in options.calls if found and call.partition("(")[0] not in names]:
-        raise click.UsageError(f"--args {unknown[0]}: no kernel is made by a function of that name")
     if unknown := sorted(sizes.keys() - words if words else ()):
         raise click.UsageError(f"--size {unknown[0]}: no file has a size of that name")
     if kernels and not any(made for _, made in found):
@@ -78,6 +82,29 @@ def cost(
     if style == "json":
         click.echo(as_json(found), nl=False)
     sys.exit(2 if failed else 0)
+
+
+def _unfit(call: Call, files: list[Path]) -> str:
+    """Why a call makes no kernel of any file; empty if it does, or if there are no kernels of TileLang in them."""
+    from tl2npu.cost.signatures import signatures
+    from tl2npu.source.text import SourceError, read_source
+    from tl2npu.verify.calls import misfit, no_factory
+
+    names: dict[str, None] = {}
+    wrong = ""
+    for path in files:
+        try:
+            found = signatures(read_source(path).text)
+        except SourceError:
+            continue  # said later
+        names.update(dict.fromkeys(found))
+        if call.factory in found:
+            signature = found[call.factory]
+            wrong = misfit(call, signature) if signature is not None else ""
+            if not wrong:
+                return ""
+    wrong = wrong or (no_factory(call.factory, names, list(names)) if names else "")
+    return f"{call}: {wrong}" if wrong else ""
 
 
 def _files(paths: tuple[Path, ...]) -> list[Path]:

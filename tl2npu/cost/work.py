@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import libcst as cst
 
@@ -150,7 +151,7 @@ class Work:
             extent, start = self._value(item.extent), self._value(item.start)
             step = self._value(item.step) if item.step is not None else 1
             if extent is None or not step:
-                self._without(f"the loop over `{item.name}` counts once: `{item.extent}` is not known")
+                self._without(f"the loop over `{item.name}` counts once: `{_written(item)}` is not known")
                 extent, step = 1, 1
             turns = max(0, -(-extent // step))
             if item in self._halved_rows:
@@ -231,10 +232,11 @@ class Work:
 
     def _whole(self, buffer: Buffer) -> float:
         total = 1.0
-        for extent in buffer.shape:
+        for extent, node in zip_longest(buffer.shape, buffer.shape_nodes[: len(buffer.shape)]):
             value = self._value(extent)
             if value is None:
-                self._without(f"`{buffer.name}` counts as one row: `{extent}` is not known")
+                said = extent if node is None else code(node)
+                self._without(f"`{buffer.name}` counts as one row: `{said}` is not known")
                 value = 1
             total *= value
         return total
@@ -381,9 +383,16 @@ class Work:
     def _extent(self, item: Range) -> float:
         value = self._value(item.extent)
         if value is None:
-            self._without(f"`{item.name}` counts as one element: `{item.extent}` is not known")
+            self._without(f"`{item.name}` counts as one element: `{_written(item)}` is not known")
             value = 1
         return math.ceil(value / 2) if item in self._halved_rows else float(value)
+
+
+def _written(item: Range) -> str:
+    """How often a loop runs, as its source says it."""
+    if item.stop_node is None:
+        return str(item.extent)
+    return " - ".join(code(node) for node in (item.stop_node, item.start_node) if node is not None)
 
 
 def _only_fills(stmt: Stmt) -> bool:

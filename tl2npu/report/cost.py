@@ -58,7 +58,9 @@ def _time(sides: Sides) -> tuple[bool, bool, float]:
 
 def _kernel(path: str, sides: Sides) -> list[str]:
     one = _one(sides)
-    lines = [f"{path}:{one.line}: `{one.kernel}` on {one.device}"]
+    counted = any(said.endswith("is not known") for said in one.unknown)
+    more = "; sizes that are not known count as one: give a call with --args, or sizes with --size" if counted else ""
+    lines = [f"{path}:{one.line}: `{one.kernel}` on {one.device}{more}"]
     if one.sizes:
         lines.append("  " + ", ".join(f"{name}={value}" for name, value in one.sizes))
     pair = (sides.old, sides.new)

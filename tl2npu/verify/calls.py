@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import sys
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -74,6 +75,18 @@ def no_factory(name: str, names: Iterable[str], own: Sequence[str]) -> str:
         return f"there is no factory {name!r}, did you mean {close[0]!r}?"
     more = ", ..." if len(own) > _NAMED else ""
     return f"there is no factory {name!r}" + (f"; the file has {', '.join(own[:_NAMED])}{more}" if own else "")
+
+
+def misfit(call: Call, signature: inspect.Signature) -> str:
+    """Why a factory does not take the arguments of a call; empty if it does."""
+    kwargs = {name: value for name, value in call.arguments.items() if not name.isdigit()}
+    try:
+        signature.bind(*[value for name, value in call.arguments.items() if name.isdigit()], **kwargs)
+    except TypeError as error:
+        unknown = [name for name in kwargs if name not in signature.parameters]
+        why = f"no parameter {unknown[0]!r}" if unknown else str(error)
+        return f"{call.factory} does not take these arguments: {why}; it takes {signature}"
+    return ""
 
 
 def _literal(node: ast.expr, text: str) -> Any:

@@ -17,9 +17,10 @@ from tl2npu.simulator.machine.symbols import extents, solve
 from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.nested import Outer
 from tl2npu.simulator.standin.session import Session
-from tl2npu.verify.calls import no_factory
+from tl2npu.verify.calls import misfit, no_factory
 from tl2npu.verify.compiling import compiled
 from tl2npu.verify.layouts import Arrays
+from tl2npu.verify.settings import Call
 
 
 class CannotBuild(Exception):
@@ -148,14 +149,9 @@ def _split(
             raise WrongCall(f"{factory} takes {name} by position only")
         else:
             kwargs[name] = value
-    try:
-        if not eager:
-            signature.bind(*args, **kwargs)
-    except TypeError as error:
-        unknown = [name for name in kwargs if name not in signature.parameters]
-        why = f"no parameter {unknown[0]!r}" if unknown else str(error)
-        text = f"{factory} does not take these arguments: {why}; it takes {signature}"
-        raise WrongCall(text) from None
+    given = Call(factory, {**{str(place): value for place, value in enumerate(args)}, **kwargs})
+    if not eager and (why := misfit(given, signature)):
+        raise WrongCall(why)
     return args, kwargs
 
 
