@@ -174,6 +174,29 @@ def test_spell_where_names_are_shadowed_or_local() -> None:
     assert names.spell("tilelang.language.copy") == "T.copy"
 
 
+@pytest.mark.parametrize(
+    ("imports", "text"),
+    [
+        ('if __name__ == "__main__":\n    import torch', None),
+        ("if TYPE_CHECKING:\n    import torch", None),
+        ("if fast:\n    pass\nelif slow:\n    import torch\nelse:\n    import torch", None),
+        ("if fast:\n    if slow:\n        import torch\nelse:\n    import torch", None),
+        ("if fast:\n    import torch\nelif slow:\n    import torch\nelse:\n    import torch", "torch"),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None", "torch"),
+        ("with suppress(ImportError):\n    import torch", "torch"),
+        ("import torch as th\nif __name__ == '__main__':\n    import torch", "th"),
+    ],
+)
+def test_spell_what_is_imported_under_a_condition(imports: str, text: str | None) -> None:
+    """Whoever imports the module does not run all branches; a function that names it already takes the risk itself."""
+    index, names = names_of(imports + "\ndef f():\n    pass\ndef g():\n    torch.empty(1)\n")
+    f, g = (node for node in index.statements if isinstance(node, cst.FunctionDef))
+    assert names.spell("torch", at=f.body) == names.spell("torch") == text
+    assert names.spell("torch", at=g.body) == (text or "torch")
+    (inside,) = (node for node in index.module.body[-3:-2])
+    assert names.spell("torch", at=inside) in ("torch", "th")
+
+
 def test_variables_that_get_the_values_of_each_other() -> None:
     """The ways through such assignments are more than anyone can count; what one of the names means is not known."""
     names = [f"v{number}" for number in range(14)]

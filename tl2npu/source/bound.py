@@ -50,6 +50,8 @@ class Binding:
     its branches. ``default``: the alias is what a parameter is without an argument.
     ``late``: a function binds it, by ``global``.
     ``weak`` marks fall-backs (``except ImportError: T = None``), which count only where nothing else binds the name.
+    ``sure`` is False where a branch of an ``if`` binds it and the others do not: ``if __name__ == "__main__":``. A
+    ``try`` around an import counts as sure: without torch or TileLang there is nothing to compile.
     """
 
     dotted: str | None = None
@@ -61,6 +63,7 @@ class Binding:
     default: bool = False
     late: bool = False
     always: bool = True
+    sure: bool = True
 
     @property
     def tells(self) -> bool:
@@ -159,8 +162,9 @@ def _either(branches: Sequence[Sequence[tuple[str, Binding]]]) -> list[tuple[str
     found: list[tuple[str, Binding]] = []
     for name, several in by_name.items():
         whole = len(several) > 1 and any(item.tells for branch in several for item in branch)
-        plain = [(name, item) for branch in several for item in branch]
-        found += [(name, Binding(branches=tuple(several)))] if whole else plain
+        sure = len(several) > 1 and all(any(item.sure for item in branch) for branch in several)
+        plain = [(name, replace(item, sure=sure and item.sure)) for branch in several for item in branch]
+        found += [(name, Binding(branches=tuple(several), sure=sure))] if whole else plain
     return found
 
 

@@ -26,7 +26,7 @@ from tl2npu.source.bound import (
 )
 from tl2npu.source.index import Index
 from tl2npu.source.named_by_call import attribute_of, element_of, imported_by, key_of_globals, members_of, returned_by
-from tl2npu.source.tree import SubclassesOf, nodes_of, remembered
+from tl2npu.source.tree import SubclassesOf, mentioned, nodes_of, remembered
 
 # A star import of the language replaces these builtins by operators; the others keep their Python meaning.
 _FROM_LANGUAGE = frozenset({"abs", "max", "min", "pow", "print", "round"})
@@ -136,6 +136,14 @@ class Names:
         """Parameters of lambdas and variables of comprehensions."""
         return frozenset(_bound_in_expressions(self._index.module))
 
+    def is_bound_in_expressions(self, name: str) -> bool:
+        """True for a parameter of some lambda, or a variable of some comprehension."""
+        return name in self._bound_in_expressions
+
+    def visible(self, at: cst.CSTNode) -> set[str]:
+        """The names that some statement binds in the scopes which a place sees."""
+        return set[str]().union(*(scope.bindings for scope in _outwards(self._scope(at))))
+
     def resolve(self, node: cst.BaseExpression, at: cst.CSTNode | None = None) -> str | None:
         """The canonical dotted name of ``a`` or ``a.b.c``, e.g. ``tilelang.language.tile.add``.
 
@@ -179,13 +187,19 @@ class Names:
         return dotted
 
     def spell(self, canonical: str, at: cst.CSTNode | None = None) -> str | None:
-        """The shortest text by which the file can name ``canonical`` at a node; None if it needs a new import."""
+        """The shortest text by which the file can name ``canonical`` at a node; None if it needs a new import.
+
+        What is imported under a condition, as in ``if __name__ == "__main__":``, counts only where it is named already.
+        """
         best: tuple[int, str] | None = None
         scopes = list(_outwards(self._module if at is None else self._scope(at)))
         for scope in scopes:
-            for name in scope.bindings:
+            for name, several in scope.bindings.items():
                 dotted = self._lookup(name, at) if name in self._telling else None
                 if dotted is None or not (canonical + ".").startswith(dotted + "."):
+                    continue
+                around = set[str]() if at is None else mentioned(self._index.top(at))
+                if name not in around and not any(item.sure for item in several):
                     continue
                 if best is None or len(dotted) > best[0]:
                     best = len(dotted), name + canonical[len(dotted) :]

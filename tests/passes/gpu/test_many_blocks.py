@@ -59,6 +59,14 @@ def test_more_blocks_than_a_launch_has(args: str, tail: str) -> None:
     doubles(new.partition("def double")[0], 100)
 
 
+def test_torch_that_only_the_script_imports() -> None:
+    """The factory does not ask for it: whoever imports the file would get a NameError."""
+    script = 'if __name__ == "__main__":\n    import torch\n\n    factory(65536)(torch.ones(65536, 64))\n'
+    new = by_tasks(rows("M", script))
+    assert "    core_num = min(M, 24)\n" in new
+    doubles(new, 100)
+
+
 def test_two_axes_count_together() -> None:
     """512 times 256 rows."""
     text = rows("G=512, H=256", "", "T.Kernel(G, H, threads=128) as (bx, by)", "by * G + bx")
