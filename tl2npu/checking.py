@@ -21,6 +21,7 @@ from tl2npu.passes.eager.factories import find_eager
 from tl2npu.passes.host import importable
 from tl2npu.passes.job import Job, diagnostic
 from tl2npu.passes.no_launch import no_launch
+from tl2npu.passes.undefined import undefined_names
 from tl2npu.passes.unseen_kernels import unseen_kernels
 from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.index import Index
@@ -48,8 +49,10 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     suppressions = Suppressions.of(text)
     kernels: list[KernelResult] = []
     diagnostics: list[Diagnostic] = []
+    nowhere = undefined_names(file, suppressions.covers)
     for located in file.located:
         every, style = _check_kernel(original, file, located, options)
+        every += [item for item in nowhere.get(original.position(located.node).line, ()) if item not in every]
         found = [item for item in every if not suppressions.covers(item.line, item.code)]
         diagnostics += found
         codes = tuple(sorted({d.code for d in found}))
@@ -59,10 +62,11 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
         kernels.append(KernelResult(located.key[0], line, style, "none", "unchanged", reason, codes))
     for kept in find_eager(original):
         why = "this is an eager kernel, but Ascend supports only prim_funcs (try `tl2npu migrate`)"
-        found = [diagnostic(original, "TL103", kept.node, why, kept.name)]
+        found = [diagnostic(original, "TL102", kept.node, why, kept.name, "error"), *nowhere.get(kept.line, ())]
         found = [item for item in found if not suppressions.covers(item.line, item.code)]
         diagnostics += found
-        kernels.append(KernelResult(kept.name, kept.line, "checked", "none", "unchanged", "eager", ("TL103",)))
+        codes = tuple(sorted({item.code for item in found}))
+        kernels.append(KernelResult(kept.name, kept.line, "checked", "none", "unchanged", "eager", codes))
     places, notes = unseen_kernels(file, suppressions.covers, "checked")
     kernels += [replace(place, disposition="unchanged") for place in places]
     diagnostics += notes

@@ -39,6 +39,7 @@ from tl2npu.passes.pipelines.plain import in_common_words
 from tl2npu.passes.pipelines.traits import Traits, left_alone, refuse_unreadable, traits
 from tl2npu.passes.plain.hints import tensor_layouts
 from tl2npu.passes.plain.unsupported import refuse as unsupported
+from tl2npu.passes.undefined import undefined_names
 from tl2npu.passes.unseen_kernels import unseen_kernels
 from tl2npu.results import (
     NOT_SELECTED,
@@ -169,7 +170,7 @@ class _File:
 def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResult:
     """Go over a file until no kernel has to stay for another one's sake, and write down what came of it."""
     original, suppressions, left_out = file.original, file.suppressions, _not_selected(file)
-    leave = {**leave, **dict.fromkeys(left_out, ())}
+    leave = {**undefined_names(file.kernels, suppressions.covers), **leave, **dict.fromkeys(left_out, ())}
     eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = {}
     crowded: dict[int, list[Diagnostic]] = {}
     lazy = _lazy(file, {*leave, *eager}, crowded)

@@ -122,7 +122,7 @@ def read_as_the_parser(file: FileKernels, kernel: Kernel, callers: tuple[Caller,
         if isinstance(part, cst.FunctionDef):
             bound |= {param.name.value for param in nodes_of(part.params, cst.Param)}
             bound |= _bound(part.body)
-    bound |= module | {"vid"}  # TL810 tells of vid
+    bound |= module | file.names.visible(node) | {"vid"}  # TL810 tells of vid
     inside = {name: kind for part in around for name, kind in _containers(part.body).items()}
     sizes = {name: value for part in around for name, value in _values(part.body).items()}
     working: set[str] = set()

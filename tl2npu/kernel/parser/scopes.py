@@ -14,6 +14,7 @@ from tl2npu.dialects.catalogue import Operator
 from tl2npu.kernel.bindings import target_names
 from tl2npu.kernel.parser.scalar_types import holds
 from tl2npu.kernel.parser.values import NONE, UNKNOWN, Parsed, Stop, assigned
+from tl2npu.kernel.undefined import not_defined
 from tl2npu.source.names import Names
 from tl2npu.source.tree import mentioned, walk
 
@@ -170,7 +171,7 @@ class Scopes(ABC):
         if outer is not None:
             self._stale(node, self.outer_stale.get(name), None)
             return outer
-        text = f"`{name}` is not defined"
+        text = not_defined(self.around.names, node)
         if name in self.forgotten:
             text = f"`{name}` is assigned in an inner block only, and is undefined after it"
         elif name in self.own:

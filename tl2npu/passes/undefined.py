@@ -1,0 +1,25 @@
+"""TL889: kernels that read names which nothing binds, of which nothing else is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.undefined import not_defined, undefined
+from tl2npu.passes.eager.factories import find_eager
+from tl2npu.passes.job import diagnostic
+from tl2npu.results import Diagnostic
+
+
+def undefined_names(file: FileKernels, covers: Callable[[int, str], bool]) -> dict[int, list[Diagnostic]]:
+    """Line of a kernel's ``def`` -> its names. ``covers``: whether a comment on a line silences a code."""
+    index, names = file.index, file.names
+    kernels = [(item.node, item.key[0]) for item in file.located]
+    kernels += [(eager.node, eager.name) for eager in find_eager(index)]
+    found: dict[int, list[Diagnostic]] = {}
+    for node, kernel in kernels:
+        for name in undefined(index, names, node):
+            note = diagnostic(index, "TL889", name, not_defined(names, name), kernel)
+            if not covers(note.line, note.code):
+                found.setdefault(index.position(node).line, []).append(note)
+    return found
