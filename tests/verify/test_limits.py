@@ -151,6 +151,31 @@ def test_the_factory_of_an_eager_kernel_is_its_kernel() -> None:
     assert "TL815" in codes(result)
 
 
+LOST = HEAD + """
+
+@tilelang.jit(out_idx=[1], pass_configs=pass_configs)
+def double(rows, S, dtype="float32"):
+    @T.prim_func
+    def main(x: T.Tensor((rows, 64), dtype), y: T.Tensor((rows, 64), dtype)):
+        with T.Kernel(rows // 32, threads=2, is_npu=True) as (cid):
+            t = T.alloc_shared((32, 64), dtype)
+            T.copy(x[cid * 32, 0], t)
+            T.tile.add(t, t, t)
+            T.copy(t, y[cid * 32, 0])
+
+    return main
+"""
+
+
+def test_a_call_by_position_of_a_factory_that_lost_a_parameter() -> None:
+    """The check of the new text takes the values by the names that they had in the old one."""
+    new = LOST.replace("rows, S, dtype", "rows, dtype").replace("T.tile.add(t, t, t)", "T.tile.mul(t, t, 2.0)")
+    result = by_calls(LOST, new, Call("double", {"0": 64, "1": 2, "2": "float32"}))
+    assert result.ok, [(d.code, d.message) for d in result.diagnostics]
+    wide = by_calls(LOST, new, Call("double", {"0": 64, "1": 2, "2": "float64"}))
+    assert not wide.ok
+
+
 SYMBOLIC = """
 pass_configs[tilelang.PassConfigKey.TL_ASCEND_AUTO_CV_SYNC] = True
 

@@ -361,3 +361,32 @@ def test_sums_that_both_kernels_begin_with_undefined_data() -> None:
     assert not by_calls(SUMS, new.replace("T.copy(a, B", "T.tile.add(a, a, a)\n            T.copy(a, B"), call).ok
     old = SUMS.replace("T.Kernel(M // 32", "T.Kernel(1").replace("T.atomic_add(S[i, j], a[i, j])", "S[i, j] = a[i, j]")
     assert "TL908" in codes(by_calls(old, new, call))
+
+
+PRODUCT = """
+@tilelang.jit(out_idx=[2], pass_configs=pass_configs)
+def product(K=512):
+    @T.prim_func
+    def main(A: T.Tensor((64, K), "float16"), B: T.Tensor((K, 64), "float16"), C: T.Tensor((64, 64), "float16")):
+        with T.Kernel(1, is_npu=True) as (cid, _):
+            a = T.alloc_shared((64, STEP), "float16")
+            b = T.alloc_shared((STEP, 64), "float16")
+            c = T.alloc_fragment((64, 64), "float32")
+            for k in T.serial(K // STEP):
+                T.copy(A[0, k * STEP], a)
+                T.copy(B[k * STEP, 0], b)
+                T.gemm_v0(a, b, c, init=(k == 0))
+            T.copy(c, C[0, 0])
+
+    return main
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_what_is_left_where_most_sums_are_infinite(seed: int) -> None:
+    """Of numbers up to 65504 nearly all products of rows overflow; the others are what cancelled in float32."""
+    old, new = (HEAD + PRODUCT.replace("STEP", str(step)) for step in (32, 128))
+    result = by_calls(old, new, Call("product", {"K": 512}), seed=seed)
+    assert result.ok, [(d.code, d.message) for d in result.diagnostics]
+    lost = new.replace("K // 128", "K // 128 - 1")
+    assert not by_calls(old, lost, Call("product", {"K": 512}), seed=seed).ok

@@ -37,6 +37,8 @@ Kind = Literal[
 ]
 FURTHER: tuple[Kind, ...] = ("wide values", "small whole numbers", "the whole range", "infinities", "NaN", *FAR)
 """What is drawn after the standard normal values."""
+CANCELLING = ("the whole range", *FAR)
+"""Of which results may be what is left of much larger terms."""
 SIZES: Kind = "another size"
 """Standard normal values in tensors of other shapes."""
 NO_NUMBERS: dict[str, tuple[float, float]] = {"infinities": (np.inf, -np.inf), "NaN": (np.nan, np.nan)}

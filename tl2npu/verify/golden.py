@@ -23,7 +23,7 @@ from tl2npu.simulator.ir.stmt import walk as statements
 from tl2npu.simulator.lowering.uses import values
 from tl2npu.simulator.standin.jit import JITKernel
 from tl2npu.verify import layouts
-from tl2npu.verify.compare import difference, largest, tolerances
+from tl2npu.verify.compare import RELATIVE, difference, largest, tolerances
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.matching import match
 from tl2npu.verify.recording import Recording, copies
@@ -84,14 +84,24 @@ def own_errors(
     """How far a result may be from that of another kernel that is as near to the exact one, by tensor.
 
     Nothing where the kernel cannot be run in float64. Of values far from 0 all elements of a row may be what is left of
-    larger terms, as in a GELU, so that the row does not tell.
+    larger terms, as in a GELU, so that the row does not tell. Where most of a row is infinite only because its type is
+    too small, the finite elements are left of terms as large as the exact ones, which are summed in float32.
     """
     try:
         exact = exact_results(compiled, inputs, scalars, device)
     except Exception:  # digits that no float64 has, or an index made of floats
         return {}
     with np.errstate(all="ignore"):
-        return {name: _ERRORS * largest(array, outputs[name]) for name, array in exact.items()}
+        return {
+            name: max(_ERRORS * largest(array, outputs[name]), RELATIVE["float32"] * _overflowed(array, outputs[name]))
+            for name, array in exact.items()
+        }
+
+
+def _overflowed(exact: np.ndarray, result: np.ndarray) -> float:
+    """The root mean square of what a result has no numbers for."""
+    sizes = np.abs(exact[np.isinf(result.astype(np.float64)) & np.isfinite(exact)]).astype(np.float64)
+    return float(np.sqrt(np.mean(np.square(sizes)))) if sizes.size else 0.0
 
 
 _ERRORS = 3.0

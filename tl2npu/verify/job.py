@@ -44,7 +44,7 @@ from tl2npu.verify import recording as recordings
 from tl2npu.verify.calls import option_of
 from tl2npu.verify.chain import compare_chain
 from tl2npu.verify.compare import tolerances
-from tl2npu.verify.drawing import FAR, SIZES, Kind, draw
+from tl2npu.verify.drawing import CANCELLING, SIZES, Kind, draw
 from tl2npu.verify.elsewhere import Answered, Asked
 from tl2npu.verify.further import Changed, Further, said, tells_nothing
 from tl2npu.verify.golden import exact_results, own_errors, prepared, rounds_on_the_way
@@ -152,7 +152,7 @@ def _record(job: Job, emit: Emit) -> int:
         try:
             run_it = partial(_repeat, observed.session, compiled, arrays, scalars)
             golden = exact(compiled, scalars)
-            kind = what, said(changed), wanted, golden, own if what in FAR else None
+            kind = what, said(changed), wanted, golden, own if what in CANCELLING else None
             kept = recorder.record(compiled, arrays, scalars, run_it, None, wide, *kind)
         except SimulatorError as error:
             return str(error)

@@ -6,6 +6,7 @@ error of ``check`` is a failure of the kernel that it is in.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -38,7 +39,8 @@ def limits_of(
     Does not count: what the author has silenced, what the same text had before, and limits of Expert mode too that the
     old kernel breaks in the same words.
     """
-    found = check_text(new.text, new.path, options)
+    calls = tuple(_without_lost(call, old.text, new.text) for call in options.calls)
+    found = check_text(new.text, new.path, replace(options, calls=calls))
     errors = [item for item in found.diagnostics if item.severity == "error"]
     silenced = [item for item in _unsilenced(new, options) if item not in errors] if "tl2npu:" in new.text else []
     if not errors and not silenced:
@@ -61,6 +63,27 @@ def limits_of(
             broken.append(replace(item, line=line, column=1, end_line=None, message=text, kernel=owner))
     notes += [f"{item.kernel}: {item.code} is silenced: {new.shown} {_told(item, new)}" for item in silenced]
     return Limits(tuple(broken), tuple(notes))
+
+
+def _without_lost(call: str, old: str, new: str) -> str:
+    """A call of a factory of the old text as the new text takes it: without parameters that the factory has lost."""
+    made = ast.parse(call, mode="eval").body
+    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+        return call
+    before, after = (_parameters(text, made.func.id) for text in (old, new))
+    if before is None or after is None or before == after or len(made.args) > len(before):
+        return call
+    given = dict(zip(before, made.args, strict=False)) | {word.arg: word.value for word in made.keywords if word.arg}
+    return f"{made.func.id}({', '.join(f'{n}={ast.unparse(v)}' for n, v in given.items() if n in after)})"
+
+
+def _parameters(text: str, name: str) -> list[str] | None:
+    """Of the function of this name; None for none, or for one that takes any."""
+    found = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef) and node.name == name)
+    args = next((node.args for node in found), None)
+    if args is None or args.vararg or args.kwarg:
+        return None
+    return [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
 
 
 def reasons(comparison: Comparison, new: Source, options: Options) -> str:
