@@ -17,7 +17,7 @@ from tl2npu.options import Options
 from tl2npu.project.verdicts import is_known, learn, recalled
 from tl2npu.results import FileResult, Skipped, judged
 from tl2npu.source.notebook import Notebook, is_notebook
-from tl2npu.source.text import SourceError, SourceText, TooBig, decode_source, read_bytes
+from tl2npu.source.text import SourceError, SourceText, TooBig, decode_source, is_python, read_bytes
 
 Task = Literal["migrate", "check", "verify"]
 """``verify``: migrate, execute old and new, and take back what fails."""
@@ -202,7 +202,8 @@ def _look_through(found: Found, name: str, data: bytes, options: Options) -> tup
     if reason is not None:
         return Outcome(found, FileResult(name), source, Skipped(name, reason))
     cells = is_notebook(name) and (b"tilelang" in data or b"triton" in data)  # they are looked at one by one
-    if not cells and not worth_a_look(data, source.text):
+    asked = found.given and found.path.suffix == ".py"  # by its name: then it has to be Python
+    if not cells and not worth_a_look(data, source.text) and not (asked and not is_python(source.text)):
         return Outcome(found, FileResult(name, source.text, source.text), source)
     reason = reason_to_skip(source.text) if is_notebook(name) else None
     if reason is not None:
