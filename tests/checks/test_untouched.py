@@ -149,3 +149,16 @@ def test_the_advice_says_whether_blocks_or_rows_of_a_block_are_missing(blocks: i
     body = f'x = T.alloc_ub((16, 64), "float32")\nT.copy(X[cid * {step}, 0], x)\nT.copy(x, Y[cid * {step}, 0])'
     text = source(body, launch=f"T.Kernel({blocks}, is_npu=True) as (cid, vid)", params=PARAMS, keys=())
     assert [item.help for item in said(text) if item.code == "TL799"] == [help]
+
+
+@pytest.mark.parametrize(
+    ("index", "help"),
+    [
+        ("cid * 16, 32", "the first store begins at element 32 of axis 1: begin at 0"),
+        ("cid // 2 * 32, 0", "compare by how much the index moves with how much is stored at once"),
+    ],
+)
+def test_more_blocks_are_no_remedy_for_a_wrong_index(index: str, help: str) -> None:
+    body = f'x = T.alloc_ub((16, 64), "float32")\nT.copy(X[cid * 16, 0], x)\nT.copy(x, Y[{index}])'
+    text = source(body, launch="T.Kernel(16, is_npu=True) as (cid, vid)", params=PARAMS, keys=())
+    assert help in [item.help for item in said(text) if item.code == "TL799"]

@@ -271,13 +271,15 @@ class _Judge:
         return None
 
     def _in_block(self, part: _Part, left: _Left) -> str:
-        """What to do where a block leaves out rows of its own, if it does."""
+        """What to do where a block leaves out rows of its own, or where the first store begins too late."""
+        if left.gaps[0][0] == 0 and left.is_between:
+            return f"the first store begins at element {left.gaps[0][1]} of axis {left.axis}: begin at 0"
         low = self.sampler.place(part.placed).bounds.expanded(part.region[left.axis][0])
         values, cid = next(iter(left.spans[part].values())), str(self.subject.kernel.cid)
         here, there = (number_of(low, {**values, cid: block}) for block in (0, 1))
         stored, step = left.gaps[0][0], (there or 0) - (here or 0)
-        if not 0 < stored < step:
-            return ""
+        if not 0 < stored < step:  # more blocks are no remedy for what is left out between others
+            return "compare by how much the index moves with how much is stored at once" if left.is_between else ""
         return f"a block moves by {step} and stores {stored}: store the rest at `+ vid * {stored}`, or move by {stored}"
 
     def _is_stored(self, tensor: Buffer, left: _Left) -> bool:
