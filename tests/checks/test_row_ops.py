@@ -46,6 +46,9 @@ def test_halved_operators(statement: str) -> None:
     ("statement", "found"),
     [
         ("T.tile.cast(h, a, 'CAST_RINT', 2048)", ["TL832"]),
+        ("T.tile.cast(h, a, 'CAST_RINT', 16 * 64)", []),
+        ("T.tile.cast(h, a, 'CAST_RINT', 1000)", ["TL832"]),
+        ("T.tile.clamp(b, a, 0.0, 1.0, 1024)", []),
         ("T.tile.sigmoid(b, a)", ["TL832"]),
         ("T.tile.silu(b, a)", ["TL832"]),
         ("T.tile.silu(b[:16, :], a[:16, :])", []),
@@ -73,6 +76,7 @@ def test_operators_of_whole_size(statement: str, found: list[str]) -> None:
 def test_newer_compilers_halve_more_operators() -> None:
     newer = Options(ascend_version="2026-09")
     assert split_only("T.tile.cast(h, a, 'CAST_RINT', 2048)", options=newer) == []
+    assert split_only("T.tile.cast(h, a, 'CAST_RINT', 1024)", options=newer) == ["TL832"]
     assert split_only("T.tile.sigmoid(b, a)", options=newer) == ["TL832"]
 
 

@@ -266,24 +266,32 @@ def test_cube_statement_in_a_halved_loop() -> None:
     assert split_only(kernel(allocs, before), params=params, jit="out_idx=[2]") == []
 
 
-def test_short_vectors() -> None:
-    def vector(rows: int) -> str:
-        return f's = T.alloc_shared(({rows},), "float32")\nT.tile.fill(s, 1.0)\nT.tile.exp(s, s)'
+@pytest.mark.parametrize("rows", [2, 4, 8, 16])
+def test_short_vectors(rows: int) -> None:
+    """Every tile begins a block of 32 bytes, however short it is (ascend_memory_planning.cc: AlignUp)."""
+    body = f's = T.alloc_shared(({rows},), "float32")\nT.tile.fill(s, 1.0)\nT.tile.exp(s, s)'
+    assert split_only(body) == []
 
-    assert split_only(vector(8)) == ["TL830"]
-    assert split_only(vector(16)) == []
+
+def test_copies_of_short_vectors() -> None:
+    """Between tiles whole blocks are moved: 8 float32 are one, half of them none."""
+    body = """s = T.alloc_shared((8,), "float32")
+t = T.alloc_shared((8,), "float32")
+T.tile.fill(s, 1.0)
+T.copy(s, t)
+T.tile.exp(t, t)"""
+    assert split_only(body) == ["TL700"]
+    assert split_only(body.replace("8", "16")) == []
 
 
 def test_rows_split_by_hand_are_not_the_business_of_these_checks() -> None:
-    body = kernel(
-        """
+    body = kernel("""
         w = T.alloc_shared((1, 64), "float32")
         s = T.alloc_shared((15,), "float32")
         T.copy(A[cid * 30 + vid * 15, 0:15], s)
         T.copy(A[cid, 0:64], w)
         T.tile.exp(s, s)
-        """
-    )
+        """)
     assert errors(body, launch=PLAIN) == []
 
 

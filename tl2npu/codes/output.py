@@ -22,7 +22,7 @@ TL826 row-index-not-loop-variable error: index rows with the loop variable itsel
 TL827 row-loop-nonzero-start error: start the row loop at 0
 TL828 row-variable-as-value error: use the row variable as an index only, or use `threads=1`
 TL829 cube-statement-in-row-loop error: move the cube statement out of the row loop
-TL830 unaligned-half error: enlarge the tile until half of it is aligned, or use `threads=1`
+TL830 unaligned-half error: give the tile a multiple of 512 bytes, or use `threads=1`
 TL831 symbolic-rows error: use a constant row count for on-chip buffers and copies
 TL832 whole-size-tile-op error: use an operator that `threads=2` can split (`T.copy`, `T.Parallel`, T.tile.add, ...), or
     `threads=1`

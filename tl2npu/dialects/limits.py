@@ -52,7 +52,7 @@ LIMITS_2026_06: Mapping[str, str] = MappingProxyType(
         "TL827": "R-LOOPMIN: E6",
         "TL828": "facts 1: g3b_if_t2, g3b_rowval_t2, g3b_ser_if_t2; E5, E6",
         "TL829": "R-LOOPCUBE: E62",
-        "TL830": "R-ALIGN: #996, #1777; facts 3: g8_row",
+        "TL830": "R-ALIGN; short vectors are right: #1777, and read src/transform/ascend_memory_planning.cc (AlignUp)",
         "TL831": "R-SYMROWS: E26b; facts 7: g7_symUB",
         "TL832": "facts 1: g1_c_cast, _sigmoid, _silu, _clamp, _select, _broadcast (ascendc); E10, E71",
         "TL833": "facts 1: g1_e_2; E7",

@@ -303,7 +303,7 @@ class Job:
     def finding(self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None) -> Diagnostic:
         """A diagnostic of a rule at a node of the text as it stands now, about the author's tiles."""
         known = _every_buffer(self.original.module)
-        message = in_authors_words(message, self._added_tiles(message), known, self.renamed)
+        message = in_authors_words(message, self.added_tiles(message), known, self.renamed)
         found = diagnostic(self.original, code, node, message, self.kernel_name, severity)
         return found if node in self.original else replace(found, line=self.line(node))
 
@@ -334,7 +334,7 @@ class Job:
     def _names_of_input(self) -> frozenset[str]:
         return _every_name(self.original.module)
 
-    def _added_tiles(self, message: str) -> set[str]:
+    def added_tiles(self, message: str) -> set[str]:
         """The tiles that passes have added, of those that the code of a message names."""
         names = set(re.findall(r"[A-Za-z_]\w*", " ".join(message.split("`")[1::2]))) - self._names_of_input
         return names & {buffer.name for buffer in self.kernel.buffers.values()} if names else set()

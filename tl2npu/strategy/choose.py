@@ -27,6 +27,7 @@ _OF_MACROS = frozenset({"TL310", "TL436", "TL903", "TL914"})
 _DEVELOPER = "already in Developer mode"
 
 TWO, ONE = "developer", "developer-threads1"
+_OPERATOR, _ONE_CORE = "TL832", "use `threads=1`"
 _OWN = "own-blocks"
 """`ONE` with a block for each vector core of the old kernel."""
 
@@ -127,8 +128,7 @@ def _rewritten(case: Case, made: Attempt) -> list[Attempt]:
     job, left = (made.job, []) if beyond else rows.shared(case, made.job)
     two = _blocked(made.job, left) if left else _finished(case, TWO, job)
     if not two.reached and job is not made.job:  # nothing that was said for the rows is of use
-        left = rows.obstacles(case, made.job)
-        two = _blocked(made.job, left) if left else _finished(case, TWO, made.job)
+        two = two if rows.obstacles(case, made.job) else _finished(case, TWO, made.job)
     if two.reached or threads == "2":
         return [two]
     return [two, _finished(case, ONE, grid.one_thread(made.job))]
@@ -137,7 +137,13 @@ def _rewritten(case: Case, made: Attempt) -> list[Attempt]:
 def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:
     first = obstacles[0]
     found = job.finding(first.code, first.node, first.message, first.severity)
-    return Attempt(TWO, job, replace(found, help=first.help or found.help), first.by)
+    help = first.help or found.help
+    if first.code == _OPERATOR and first.node not in job.original:
+        found = replace(found, message=found.message.replace(" processes", ", which tl2npu writes here, processes"))
+        help = _ONE_CORE
+    elif job.added_tiles(help):
+        help = _ONE_CORE
+    return Attempt(TWO, job, replace(found, help=help), first.by)
 
 
 def _finished(case: Case, form: str, job: Job) -> Attempt:
@@ -150,7 +156,8 @@ def _finished(case: Case, form: str, job: Job) -> Attempt:
 def one_core(found: Diagnostic) -> str:
     """What was written instead of a tile for both vector cores, and what would let them share it."""
     ways = [part for part in re.split(", or |; ", found.help) if "`threads=1`" not in part]
-    both = f"; for both, in the old kernel {ways[0]}" if found.code in ROW_SPLIT and ways else ""
+    of_rows = found.code in ROW_SPLIT or "`threads=1`" in found.help
+    both = f"; for both, in the old kernel {ways[0]}" if of_rows and ways else ""
     return f"wrote `threads=1`: one vector core does the work{both}"
 
 

@@ -58,6 +58,21 @@ def test_a_function_that_counts_its_elements() -> None:
     assert re.search(r"T\.tile\.sigmoid\(x\w*\[:16, :\], x\w*\[:16, :\]\)", new)
 
 
+def test_a_cast_by_a_number_of_elements() -> None:
+    body = """y = T.alloc_fragment((32, 64), "int8")
+m = T.alloc_fragment((32,), "float32")
+T.reduce_absmax(x, m, dim=1)
+for i, j in T.Parallel(32, 64):
+    y[i, j] = T.cast(T.round(x[i, j] / m[i] * 127.0), "int8")
+"""
+    params = 'X: T.Tensor((64, 64), "float32"), O: T.Tensor((64, 64), "int8")'
+    inputs = {"X": _inputs()["X"], "O": np.zeros((64, 64), np.int8)}
+    file = _file(body, params).replace("T.copy(x, O", "T.copy(y, O")
+    new = agree(file, inputs)
+    assert "threads=2" in new
+    assert re.search(r'T\.tile\.cast\(x\w*, x\w*, "CAST_RINT", 16 \* 64\)', new)
+
+
 def test_row_numbers_as_data_are_the_core_s_part_of_a_vector() -> None:
     body = """for i, j in T.Parallel(32, 64):
     x[i, j] = T.if_then_else(bx * 32 + i < 40, x[i, j] * 2.0, 0.0)
@@ -243,6 +258,38 @@ def test_what_only_two_cores_understand_is_not_left_to_the_launch(value: str) ->
     launch = "T.Kernel(T.ceildiv(64, bm), threads=128) as bx"
     new = agree(gpu_file(PARAMS, body, jit="@tilelang.jit", launch=launch, args="bm"), _inputs(), args=(4,))
     assert "threads=1, is_npu=True" in new
+
+
+@pytest.mark.parametrize("rows", ["bm", "(bm + 1)"])
+def test_half_of_rows_is_not_left_to_the_launch_however_they_are_written(rows: str) -> None:
+    """With ``threads=1``, for an odd number, a select of half of the rows would leave the others as they are."""
+    body = f"""x = T.alloc_fragment(({rows}, 64), "float32")
+T.copy(X[bx * {rows}, 0], x)
+for i, j in T.Parallel({rows}, 64):
+    x[i, j] = T.if_then_else(x[i, j] > 0.5, x[i, j], -1.0)
+T.copy(x, O[bx * {rows}, 0])
+"""
+    launch = f"T.Kernel(T.ceildiv(64, {rows}), threads=128) as bx"
+    new = agree(gpu_file(PARAMS, body, jit="@tilelang.jit", launch=launch, args="bm"), _inputs(), args=(7,))
+    assert "threads=1, is_npu=True" in new
+
+
+@pytest.mark.parametrize("value", ["T.if_then_else(j < 40, x[i, j], 0.0)", "T.round(x[i, j])"])
+def test_half_of_another_tile_is_not_left_to_the_launch(value: str) -> None:
+    """A number of rows that is written out is even; another tile of the kernel may have an odd one."""
+    body = f"""x = T.alloc_fragment((32, 64), "float32")
+y = T.alloc_fragment((bm, 64), "float32")
+T.copy(X[0, 0], x)
+for i, j in T.Parallel(32, 64):
+    x[i, j] = {value}
+T.copy(x, O[0, 0])
+T.copy(X[32, 0], y)
+for i, j in T.Parallel(bm, 64):
+    y[i, j] = y[i, j] + 1.0
+T.copy(y, O[32, 0])
+"""
+    file = gpu_file(PARAMS, body, jit="@tilelang.jit", launch="T.Kernel(1, threads=128) as bx", args="bm")
+    assert "threads=1, is_npu=True" in agree(file, _inputs(), args=(7,))
 
 
 def test_vectors_that_are_written_in_one_loop_and_read_in_another() -> None:

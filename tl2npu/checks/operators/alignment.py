@@ -31,16 +31,15 @@ def check(subject: Subject) -> Iterator[Finding]:
     told: set[object] = set()
     asked: list[tuple[Placed, Demand, Verdict]] = []
     for placed in subject.statements:
-        for demand in _demands(subject, placed):
-            if split is not None:
-                demand = _halved(demand, split)
+        for whole in _demands(subject, placed):
+            demand = _halved(whole, split) if split is not None else whole
             verdict, caller = judge.judge(demand, placed.stmt)
             if verdict.holds is None and demand.what == "end":
                 continue  # who loads a part of unknown size seldom keeps something right behind it
             if verdict.holds is None:
                 asked.append((placed, demand, verdict))
             elif not verdict.holds:
-                finding = _finding(placed, demand, verdict, caller)
+                finding = _finding(placed, demand, verdict, caller, half=demand is not whole)
                 key = (id(finding.node), demand.what)
                 if key not in told:
                     told.add(key)
@@ -165,7 +164,7 @@ def _through_tile(store: ParallelStore, operand: Operand) -> Iterator[Demand]:
         yield from rows(tiles[0], store.inner.extent, store.outer.extent)
 
 
-def _finding(placed: Placed, demand: Demand, verdict: Verdict, caller: Caller) -> Finding:
+def _finding(placed: Placed, demand: Demand, verdict: Verdict, caller: Caller, *, half: bool) -> Finding:
     text, name = code(demand.operand.node), demand.operand.buffer.name
     given = sorted({n for n in demand.elements.variables() if n in caller.values and n.isidentifier()})
     sizes = f" with {', '.join(f'{n}={caller.values[n]}' for n in given)}" if given else ""
@@ -178,10 +177,11 @@ def _finding(placed: Placed, demand: Demand, verdict: Verdict, caller: Caller) -
     elif demand.what == "rows":
         message = f"a row of `{name}` is {verdict.size} bytes{sizes}, not a multiple of {BLOCK}"
     else:
-        message = f"`{text}` is {verdict.size} bytes{sizes}, not a multiple of {demand.block}"
+        message = f"{'half of ' * half}`{text}` is {verdict.size} bytes{sizes}, not a multiple of {demand.block}"
         if demand.block == BLOCK:
             message += f": the copy drops the last {verdict.size % BLOCK}"
     node = demand.operand.buffer.node if demand.what == "rows" else placed.stmt.node
     if verdict.some:
         return Finding("TL700", node, f"{message}; other configurations are aligned", "warning")
-    return Finding("TL700", node, message)
+    both = f"give `{name}` a multiple of {2 * demand.block} bytes, and each block as many rows, or use `threads=1`"
+    return Finding("TL700", node, message, help=both if half else "")

@@ -75,11 +75,14 @@ def _adds_its_rows(split: Split, stmt: Op, source: Operand) -> bool:
 def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
     operands = [o for _, o in row_operands(stmt) if o.buffer.memory is Memory.UB]
     halves = [o for o in operands if is_half(o) and split.has_rows(o.buffer)]
-    if halves and (subject.target == "pto" or subject.compiler.adapts_to_vid(stmt.op.name)):
-        text = f"T.{stmt.op.name} of `{code(halves[0].node)}`: `threads=2` halves this half once more"
+    name = f"T.{stmt.op.name}"
+    cut = [o for o in operands if starts_whole(o) and split.has_rows(o.buffer)]
+    adapts = subject.compiler.adapts_to_vid(stmt.op.name)
+    counts_half = bool(cut) and all(_counts_half(stmt, o.buffer) for o in cut)
+    if (halves and (subject.target == "pto" or adapts)) or (counts_half and adapts):
+        text = f"{name} of `{code((halves or cut)[0].node)}`: `threads=2` halves this half once more"
         yield Finding("TL832", stmt.node, text)
         return
-    name = f"T.{stmt.op.name}"
     plane = next((o for o in operands if _is_plane(o)), None)
     if stmt.op.kind is Kind.REDUCE and plane is not None:
         text = f"{name} of `{code(plane.node)}`: `threads=2` halves the rows of this plane, which each core has whole"
@@ -88,13 +91,12 @@ def _check_op(subject: Subject, split: Split, stmt: Op) -> Iterator[Finding]:
     if part is not None:
         text = f"`{code(part.node)}` is a part of the rows: with `threads=2` each vector core would take half of it"
         yield Finding("TL825", stmt.node, text)
-    cut = [o for o in operands if starts_whole(o) and split.has_rows(o.buffer)]
-    if not cut or _counts_half(stmt, cut[0].buffer):
+    if not cut or counts_half:
         return
     if stmt.op.kind is Kind.REDUCE:
         yield from _check_reduce(stmt, cut, name)
         return
-    if not subject.compiler.adapts_to_vid(stmt.op.name):
+    if not adapts:
         buffer = cut[0].buffer.name
         if not (stmt.op.elementwise or (stmt.op.row_independent and _along_rows(stmt))):
             text = f"{name} needs all rows of `{buffer}`, but with `threads=2` each vector core has half of them"
@@ -127,15 +129,12 @@ def _is_part(operand: Operand) -> bool:
 
 
 def _counts_half(stmt: Op, buffer: Buffer) -> bool:
-    """A progression of as many elements as one vector core has of a vector (target pto counts by the halved tile)."""
+    """The number of elements is that of one vector core's rows (target pto counts by the halved tile)."""
     count = stmt.args.get("count")
-    half = buffer.shape[0] // 2
-    return (
-        stmt.op.name == "tile.arith_progression"
-        and len(buffer.shape) == 1
-        and isinstance(count, Scalar)
-        and count.sym == half
-    )
+    if not isinstance(count, Scalar) or (stmt.op.name == "tile.arith_progression" and len(buffer.shape) > 1):
+        return False
+    rows, rest = buffer.shape[0], product(buffer.shape[1:])
+    return count.sym in (rows // 2 * rest, (rows * rest) // 2)
 
 
 def _names_half(stmt: Op, split: Split) -> bool:
@@ -180,7 +179,7 @@ def _check_compare(subject: Subject, stmt: Op, operand: Operand) -> Iterator[Fin
         if size is None or number is None:
             continue
         if number * size % _COMPARE_BYTES == 0 and number // 2 * size % _COMPARE_BYTES:
-            text = f"half of `{buffer.name}` is {number // 2 * size} bytes, not a multiple of {_COMPARE_BYTES}"
+            text = f"each vector core would compare {number // 2 * size} bytes here, not a multiple of {_COMPARE_BYTES}"
             yield Finding("TL830", stmt.node, text)
             return
 

@@ -36,11 +36,8 @@ from tl2npu.kernel.model import (
     Store,
     Sync,
 )
-from tl2npu.kernel.sizes import ITEM_SIZE
 from tl2npu.kernel.symbolic import Opaque, Sym, const
 from tl2npu.source.tree import calls_in, children
-
-_ITEM_BYTES = 32
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -79,8 +76,6 @@ def _check_buffer(subject: Subject, split: Split, buffer: Buffer) -> Iterator[Fi
         text = f"`{buffer.name}` has {odd} rows: the last one would be lost"
         help = f"give `{buffer.name}` {-(-odd // 16) * 16} rows, and each block as many, or use `threads=1`"
         yield Finding("TL820", node, text, lacks="even rows", help=help)
-    if len(buffer.shape) == 1:
-        yield from _check_short(subject, buffer)
 
 
 def _unit_row_matters(subject: Subject, split: Split, buffer: Buffer) -> bool:
@@ -93,20 +88,6 @@ def _unit_row_matters(subject: Subject, split: Split, buffer: Buffer) -> bool:
         for use in split.uses
         if use.buffer is buffer and not use.access.element
     )
-
-
-def _check_short(subject: Subject, buffer: Buffer) -> Iterator[Finding]:
-    size = ITEM_SIZE.get(buffer.dtype)
-    for rows in subject.numbers(buffer.shape[0]):
-        if size is None or rows is None:
-            continue
-        if rows % 2 == 0 and rows * size >= _ITEM_BYTES and rows * size // 2 < _ITEM_BYTES:
-            text = f"half of `{buffer.name}` is {rows * size // 2} bytes, less than a block of {_ITEM_BYTES}"
-            help = (
-                f"give `{buffer.name}` {2 * _ITEM_BYTES // size} elements, and each block as many, or use `threads=1`"
-            )
-            yield Finding("TL830", buffer.node, text, help=help)
-            return
 
 
 def _check_use(subject: Subject, split: Split, use: Use) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ halve, and all three can be said (the text that the compiler makes of them was r
 * the row as a value: ``i + vid * (M // 2)`` with ``vid = T.get_block_binding(1)``, the second variable of the launch's
   frame (``src/ir.cc``), which is the number of the vector core;
 * ``T.tile.select``, ``sigmoid`` and ``silu``, whose number of elements is not halved: of ``x[: M // 2, :]`` it is
-right. Target pto counts by tiles, so there the whole tile stays.
+right, and ``cast`` with half of the count. Target pto counts by tiles, so there the whole tile stays.
 
 What is written here is judged by the checks of the split, as if an author had written it.
 """
@@ -49,7 +49,7 @@ from tl2npu.kernel.model import (
     walk,
     walk_with_parents,
 )
-from tl2npu.kernel.symbolic import Sym, const
+from tl2npu.kernel.symbolic import Sym, const, product
 from tl2npu.passes.gpu.memory import allocations
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, factor, parse
@@ -80,7 +80,7 @@ def share(job: Job) -> bool:
                     words.number_rows(split, loop, item)
     words.give_rows()
     for stmt in kernel.walk():
-        if isinstance(stmt, Op) and stmt.op.name in COUNTED and not _is_halved(job, stmt):
+        if isinstance(stmt, Op) and not _is_halved(job, stmt) and (stmt.op.name in COUNTED or "count" in stmt.args):
             words.name_half(split, stmt)
         elif isinstance(stmt, Op) and stmt.op.kind is Kind.ATOMIC:
             words.add_half(split, stmt)
@@ -279,14 +279,22 @@ class _Words:
 
     def name_half(self, split: _Split, stmt: Op) -> None:
         """Name half of the rows in an operator that counts them."""
-        both = [stmt.args.get(name) for name in COUNTED[stmt.op.name]]
-        if all(isinstance(o, Operand) and o.is_whole and split.is_halved(o.buffer) for o in both):
-            for operand in both:
-                assert isinstance(operand, Operand)
-                rest = ", :" * (len(operand.buffer.shape) - 1)
-                text = f"{operand.buffer.name}[: {_half(operand.buffer.shape_nodes[0], bare=True)}{rest}]"
-                self.edits.replace(operand.node, cst.parse_expression(text))
-            self.job.change("TL108", stmt.node, f"`T.{stmt.op.name}` takes the rows of one vector core")
+        count = stmt.args.get("count")
+        both = [stmt.args.get(name) for name in COUNTED.get(stmt.op.name, ())] or [o for _, o in stmt.operands]
+        tiles = [o for o in both if isinstance(o, Operand) and o.is_whole and split.is_halved(o.buffer)]
+        if len(tiles) < len(both):
+            return
+        if isinstance(count, Scalar):
+            if any(count.sym != product(tile.buffer.shape) for tile in tiles):
+                return
+            rows, *rest = tiles[0].buffer.shape_nodes
+            text = " * ".join([_half(rows, bare=not rest), *(factor(code(size)) for size in rest)])
+            self.edits.replace(count.node, cst.parse_expression(text))
+        for operand in tiles if count is None else ():
+            others = ", :" * (len(operand.buffer.shape) - 1)
+            text = f"{operand.buffer.name}[: {_half(operand.buffer.shape_nodes[0], bare=True)}{others}]"
+            self.edits.replace(operand.node, cst.parse_expression(text))
+        self.job.change("TL108", stmt.node, f"`T.{stmt.op.name}` takes the rows of one vector core")
 
     def add_half(self, split: _Split, stmt: Op) -> None:
         """Let each core add its half of a tile to its own rows of a tensor."""

@@ -7,6 +7,7 @@ by form, not by meaning: what they do to a kernel may not be what its author wro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from tl2npu.dialects.compiler import JUNE_2026
@@ -48,15 +49,23 @@ def _half(buffer: Buffer, stmt: Stmt) -> Buffer:
 
 
 def names_halves(body: list[Stmt]) -> bool:
-    """Whether an operator that the compiler does not halve names half of the rows of a tile."""
+    """Whether an operator that the compiler does not halve names half of the rows of a tile, or of its elements."""
     found = (s for s in statements(body) if isinstance(s, Op) and s.name not in ("copy", *JUNE_2026.vid_aware_ops))
-    return any(isinstance(value, Region) and _is_half(value) for stmt in found for value in stmt.args.values())
+    regions = ((stmt.args.get("count"), value) for stmt in found for value in stmt.args.values())
+    return any(isinstance(region, Region) and (_is_half(region) or _half_of(region, n)) for n, region in regions)
 
 
 def _is_half(region: Region) -> bool:
     rows, part = region.buffer.shape[0], region.extents[0]
     counted = isinstance(rows, int) and isinstance(part, int) and 1 < rows == THREADS * part
     return counted and region.buffer.memory in ("ub", "shared") and _constant(region.starts[0]) == 0
+
+
+def _half_of(region: Region, count: object) -> bool:
+    """Whether a number of elements is half of those of a tile that is given whole."""
+    sizes = [size for size in region.buffer.shape if isinstance(size, int)]
+    complete = _all(region) and len(sizes) == region.buffer.ndim and sizes[0] > 1
+    return complete and isinstance(count, int) and THREADS * count == math.prod(sizes)
 
 
 def gathered_buffers(body: list[Stmt], outside: frozenset[int] = frozenset()) -> set[int]:

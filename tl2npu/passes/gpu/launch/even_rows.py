@@ -12,7 +12,8 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Buffer, Memory
+from tl2npu.kernel.model import Buffer, Memory, Op, Scalar
+from tl2npu.kernel.symbolic import product
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import factor
 from tl2npu.source.edits import Edits
@@ -53,11 +54,22 @@ def _starts_only(job: Job, sizes: Sequence[str]) -> bool:
     tiles = (buffer for buffer in job.kernel.buffers.values() if buffer.memory is Memory.UB)
     if core is not None and any(buffer.shape[0].constant is not None for buffer in tiles):
         return False
+    if any(_takes_half(stmt) for stmt in job.kernel.walk() if isinstance(stmt, Op)):
+        return False
     for half in nodes_of(job.kernel.launched.node.body, cst.BinaryOperation):
         if isinstance(half.operator, cst.FloorDivide) and code(half.right) == "2":
             above = job.file.index.parent(half)
             product = isinstance(above, cst.BinaryOperation) and isinstance(above.operator, cst.Multiply)
             starts = product and isinstance(above, cst.BinaryOperation) and code(above.left) == core
-            if not starts and (core is not None or code(half.left) in sizes):
+            if not starts and (core is not None or code(half.left) in {*sizes, *map(factor, sizes)}):
                 return False
     return True
+
+
+def _takes_half(stmt: Op) -> bool:
+    """Whether an operator names a part of the rows of a tile, or half of its elements."""
+    count = stmt.args.get("count")
+    half = count.sym * 2 if isinstance(count, Scalar) else None
+    tiles = [operand for _, operand in stmt.operands if operand.buffer.memory is Memory.UB]
+    parts = (o.dims[0] for o in tiles if o.dims and not o.dims[0].covers(o.buffer.shape[0]))
+    return any(not part.is_point for part in parts) or any(half == product(o.buffer.shape) for o in tiles)
