@@ -19,15 +19,19 @@ from tl2npu.todo import NOTE, comments, without_comments
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 NOTES = Options(notes=True)
-WIDE = gpu_file(
-    'A: T.Tensor((64, N), "float16"), B: T.Tensor((64, N), "float16")',
-    """
+WIDE = (
+    gpu_file(
+        'A: T.Tensor((64, N), "float16"), B: T.Tensor((64, N), "float16")',
+        """
     s = T.alloc_shared((64, N), "float16")
     # the whole row
     T.copy(A[0, 0], s)
     T.copy(s, B[0, 0])
     """,
-).replace("def factory(", "def factory(N, ").replace("(N, )", "(N)")
+    )
+    .replace("def factory(", "def factory(N, ")
+    .replace("(N, )", "(N)")
+)
 
 
 def result(text: str, options: Options = NOTES, path: str = "k.py") -> FileResult:
@@ -152,9 +156,7 @@ def test_a_notebook() -> None:
     assert not again.changed
 
 
-@pytest.mark.parametrize(
-    "name", ["gpu/quantise_rows", "gpu/flash_window", "vid/softmax_rows", "expert/gather_row_loop"]
-)
+@pytest.mark.parametrize("name", ["gpu/column_sum", "gpu/flash_window", "vid/softmax_rows", "expert/gather_row_loop"])
 def test_fixtures(name: str) -> None:
     """Code, report and outcome are those without notes; what matters is said; a second run changes nothing."""
     text = (FIXTURES / name / "before.py").read_text(encoding="utf-8")

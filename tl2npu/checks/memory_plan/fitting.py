@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -145,7 +145,7 @@ def _unproved(subject: Subject, needs: Needs) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """Usual ``sizes`` for what is ``open``, that overflow a memory; ``fits``: the last that did not, 0 if none."""
+    """Usual ``sizes`` for what is ``open``, that overflow a memory; ``fits``: the largest that does not, 0 if none."""
 
     open: str
     sizes: str
@@ -158,16 +158,31 @@ def _first_unfit(subject: Subject, needs: Needs, caller: Caller) -> _Trial | Non
     names, types = needs.unknown(caller.values, caller.words), needs.untyped(caller.values, caller.words)
     own = [name for name in (*names, *types) if name.isidentifier() and not subject.file.names.resolve(cst.Name(name))]
     shown = ", ".join(f"`{name}`" for name in own[:_PARAMETERS]) or "the tile sizes"
-    fits = 0
-    for given, overflows, each in _trials(subject, needs, caller):
-        if overflows:
-            return _Trial(shown, given, _worst(overflows), fits)
-        fits = max(fits, each)
-    return None
+    trial = next((one for one in _trials(subject, needs, caller) if one[1]), None)
+    if trial is None:
+        return None
+    given, overflows, values, words = trial
+    high = max(values.values(), default=0)
+
+    def overflow(size: int) -> object:
+        sizes = {name: size if value == high else value for name, value in values.items()}
+        return needs.of_sizes({**caller.values, **sizes}, words)
+
+    return _Trial(shown, given, _worst(overflows), _largest_below(high, overflow))
 
 
-def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[str, list[Overflow], int]]:
-    """Usual sizes and types for what a caller leaves open, in words; what overflows; the size, if it is one for all."""
+def _largest_below(high: int, overflow: Callable[[int], object], low: int = 0) -> int:
+    """The largest size below one that overflows, in steps of 16; ``low`` fits, or is 0."""
+    while high - low > _STEP:
+        middle = (low + high) // 2 // _STEP * _STEP
+        low, high = (low, middle) if overflow(middle) else (middle, high)
+    return low
+
+
+def _trials(
+    subject: Subject, needs: Needs, caller: Caller
+) -> Iterator[tuple[str, list[Overflow], Values, Mapping[str, str]]]:
+    """Usual sizes and types for what a caller leaves open, in words; what overflows; the sizes, and all types."""
     names, types = needs.unknown(caller.values, caller.words), needs.untyped(caller.values, caller.words)
     if not names and not types:
         return
@@ -175,13 +190,13 @@ def _trials(subject: Subject, needs: Needs, caller: Caller) -> Iterator[tuple[st
     for word in _TYPES if types else ("",):
         words = {**caller.words, **dict.fromkeys(types, word)}
         usual = (*_USUAL, *(_CAPS if needs.capped(caller.values, words) else ()))
-        trials = [(f"{size} each", dict.fromkeys(names, size), size) for size in usual if names]
+        trials = [(f"{size} each", dict.fromkeys(names, size)) for size in usual if names]
         for name, size in itertools.product([name for name in names if name in tensors], _LONG):
             rest = f" and {_OTHERS} for each other size" if len(names) > 1 else ""
-            trials.append((f"`{name}` = {size}{rest}", {**dict.fromkeys(names, _OTHERS), name: size}, 0))
-        for sizes, values, each in trials or [("", {}, 0)]:
+            trials.append((f"`{name}` = {size}{rest}", {**dict.fromkeys(names, _OTHERS), name: size}))
+        for sizes, values in trials or [("", {})]:
             overflows = needs.of_sizes({**caller.values, **values}, words)
-            yield " and ".join(filter(None, (sizes, f"`{word}`" if word else ""))), overflows, each
+            yield " and ".join(filter(None, (sizes, f"`{word}`" if word else ""))), overflows, values, words
 
 
 def shortage(subject: Subject, only: frozenset[str] | None = None) -> tuple[int, float]:
@@ -195,7 +210,7 @@ def shortage(subject: Subject, only: frozenset[str] | None = None) -> tuple[int,
         needs = Needs.of_subject(subject)
         needs = needs if only is None else needs.of_only(only)
         misfits = [caller for caller in subject.callers if needs.of(caller)]
-        trials = sum(bool(o) for caller in subject.callers for _, o, _ in _trials(subject, needs, caller))
+        trials = sum(bool(o) for caller in subject.callers for _, o, *_ in _trials(subject, needs, caller))
         subject.kept[key] = len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
     return cast(tuple[int, float], subject.kept[key])
 
@@ -426,9 +441,8 @@ def _limits(subject: Subject, needs: Needs, caller: Caller) -> Iterator[Limit]:
         if overflow(_SHORT) is not None or (high := next(lengths, None)) is None:
             continue
         low, found = high // 2, overflow(high)
-        while name not in rounded and high - low > _STEP:
-            middle = (low + high) // 2 // _STEP * _STEP
-            low, high = (middle, high) if overflow(middle) is None else (low, middle)
+        if name not in rounded:
+            low = _largest_below(high, overflow, low)
         assert found is not None
         yield Limit(name, low, found, len(names) > 1)
 
