@@ -56,6 +56,11 @@ class Estimate:
     advice: tuple[Advice, ...] = ()
 
     @property
+    def is_sized(self) -> bool:
+        """False if a size counts as one because nothing tells it."""
+        return not any(said.endswith("is not known") for said in self.unknown)
+
+    @property
     def expected(self) -> float:
         """Cycles of one block."""
         return self.serial + (self.waiting or 0.0) if self.waits else self.overlapped

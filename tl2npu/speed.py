@@ -46,4 +46,4 @@ def tell_notes(job: Job, subject: Subject) -> tuple[tuple[str, float], ...]:
     made, notes = found
     for note in notes:
         job.note(note.code, note.node, note.message)
-    return tuple((load.pipe, round(load.cycles, 1)) for load in made.loads) if not made.unknown else ()
+    return tuple((load.pipe, round(load.cycles, 1)) for load in made.loads) if made.is_sized else ()

@@ -19,6 +19,9 @@ def text(files: list[FileResult], run: Run = RUN, skipped: tuple[Skipped, ...] =
     return TextReport(**how).render(build(run, files, skipped))
 
 
+_WHY = "some sizes, or the rates of the device, are not known"
+
+
 def test_kernels_with_their_diagnostics_and_changes() -> None:
     file = FileResult(
         "k.py",
@@ -37,6 +40,7 @@ def test_kernels_with_their_diagnostics_and_changes() -> None:
         "k.py:10 a: migrated -> developer (why)",
         "  k.py:2:3 warning TL801 memory-capacity: at 2",
         "  assumed: line 2: at 2",
+        f"  costs: not estimated: {_WHY}; `tl2npu cost --args` takes a call",
         "  test: the sizes and element types that callers outside of the file use",
         "  test: values: `tl2npu verify` runs the old and the new kernel on the simulator, or on an NPU",
         "    line 11: TL201 done",
@@ -69,7 +73,7 @@ def test_what_a_reviewer_asks() -> None:
         "decided: 1 tile handed to the cube core, 2 products handed back",
         "decided: line 11: keeps stages where n % 2 == 0",
         "assumed: line 15: wrote float32",
-        "costs: work of a block at the first call of the file, by the cost model: cube 60%, vector 39%",
+        "costs: 100 cycles of work for a block at the first call of the file, by the cost model: cube 60%, vector 39%",
         "test: a loop whose turns fill its stages, and one that leaves a remainder",
         "test: one call many times: where cores overtake each other, results change from call to call",
         "test: the tolerance: some steps are more exact than on a GPU",
@@ -83,13 +87,45 @@ def test_changes_stand_in_the_order_of_lines_and_once() -> None:
     changes = tuple(Change(code, line, message, "a") for code, line, message in made)
     file = FileResult("k.py", "old", "new", kernels=(kernel("a", 1),), changes=changes)
     lines = text([file], WRITTEN, explain=True).split("\n")
-    assert lines[2:-2] == [
+    assert lines[3:-2] == [
         "    line 9: TL210 c",
         "    line 12: TL203 b",
         "    line 12: TL201 a",
         "    line 12: TL203 d",
         "    lines 20, 21, 22, 23, 24, 25 and 3 more: TL110 e",
     ]
+
+
+def test_changes_that_say_the_same_of_several_names_are_one_line() -> None:
+    said = ("`a`: alloc_fragment -> alloc_shared", "`b`: alloc_fragment -> alloc_shared", "`c`: other", "plain: text")
+    changes = tuple(Change("TL130", 10 + place, message, "a") for place, message in enumerate(said))
+    changes += (Change("TL131", 20, said[0], "a"), Change("TL130", 21, said[0], "a", "unsafe"))
+    lines = text([FileResult("k.py", "old", "new", kernels=(kernel("a", 1),), changes=changes)], WRITTEN, explain=True)
+    assert [line.strip() for line in lines.split("\n") if line.startswith("    line")] == [
+        "lines 10, 11: TL130 `a`, `b`: alloc_fragment -> alloc_shared",
+        "line 12: TL130 `c`: other",
+        "line 13: TL130 plain: text",
+        "line 20: TL131 `a`: alloc_fragment -> alloc_shared",
+        "line 21: TL130 `a`: alloc_fragment -> alloc_shared [unsafe]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"target": "developer-threads1"}, "costs: threads=1: one of the two vector cores of a block is idle"),
+        ({"target": "fallback"}, None),
+        ({"checked": SelfCheck(True)}, "checked: old and new give the same values on random inputs"),
+        ({"checked": SelfCheck(False, "no size")}, "checked: old and new were not compared: no size"),
+    ],
+)
+def test_what_a_kernel_costs_and_how_it_was_checked(changed: dict[str, Any], said: str | None) -> None:
+    changes = (Change("TL623", 7, "the vector cores wait for `token` before they go on", "a"),)
+    file = FileResult("k.py", "old", "new", kernels=(replace(kernel("a", 1), **changed),), changes=changes)
+    lines = [line.strip() for line in text([file], WRITTEN, explain=True).split("\n")]
+    assert said in lines if said else not [line for line in lines if line.startswith("costs: not")]
+    token = "costs: line 7: the cube core makes one more product, of zeros, and the vector cores wait for it"
+    assert token in lines
 
 
 def test_kernels_of_one_name_keep_their_own_findings() -> None:

@@ -58,8 +58,7 @@ def _time(sides: Sides) -> tuple[bool, bool, float]:
 
 def _kernel(path: str, sides: Sides) -> list[str]:
     one = _one(sides)
-    counted = any(said.endswith("is not known") for said in one.unknown)
-    more = "; sizes that are not known count as one: give a call with --args, or sizes with --size" if counted else ""
+    more = "" if one.is_sized else "; sizes that are not known count as one: give a call with --args, or --size"
     lines = [f"{path}:{one.line}: `{one.kernel}` on {one.device}{more}"]
     if one.sizes:
         lines.append("  " + ", ".join(f"{name}={value}" for name, value in one.sizes))

@@ -10,7 +10,7 @@ from tl2npu.report.effort import duration, effort
 from tl2npu.report.escape import visible
 from tl2npu.report.hunks import unified
 from tl2npu.report.model import Entry, Finding, Report, counted, order, place
-from tl2npu.report.review import answers
+from tl2npu.report.review import answers, folded, numbered
 from tl2npu.results import VERDICTS, WITH_ERRORS, KernelResult, Verified
 
 COMMENT_LIMIT = 65_536
@@ -167,10 +167,13 @@ def _diff(entry: Entry) -> tuple[str, str]:
     text = "\n".join(visible(line.removesuffix("\r")) for line in unified("", entry.hunks).split("\n")[3:-1])
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     head = f"<details><summary>{_code(entry.path)} {counts}</summary>\n\n{fence}diff\n{text}\n{fence}\n\n"
-    changes = dict.fromkeys((*order(item), item.code, item.message) for item in sorted(entry.changes, key=order))
+    by_cell: dict[int, list[tuple[int, str]]] = {}
+    for item in sorted(entry.changes, key=order):
+        by_cell.setdefault(item.cell or 0, []).append((item.line, f"{item.code} {item.message}"))
     reasons = "".join(
-        f"- {f'cell {cell} ' if cell else ''}line {line}: {_prose(f'{code} {message}')}\n"
-        for cell, line, code, message in changes
+        f"- {f'cell {cell} ' if cell else ''}{numbered(lines)}: {_prose(text)}\n"
+        for cell, said in by_cell.items()
+        for text, lines in folded(said)
     )
     return f"{head}{reasons}\n</details>\n\n", f"{head}</details>\n\n"
 

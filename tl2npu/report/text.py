@@ -14,10 +14,9 @@ from tl2npu.report.escape import visible
 from tl2npu.report.excerpt import change, excerpt
 from tl2npu.report.hunks import block_at
 from tl2npu.report.model import Entry, Finding, Report, counted, order, place, reason_beside
-from tl2npu.report.review import answers
+from tl2npu.report.review import answers, folded, numbered
 from tl2npu.results import Change, KernelResult
 
-_FEW_LINES = 6
 """How many lines are named of which the same is said."""
 
 
@@ -147,15 +146,14 @@ class TextReport:
 
     def _changes(self, changes: Iterable[Change]) -> Iterable[str]:
         """Passes record changes in their own order; people read the file from the top, and each thing once."""
-        lines: dict[tuple[int | None, str], dict[int, None]] = {}
+        by_cell: dict[int | None, list[tuple[int, str]]] = {}
         for item in sorted(changes, key=order):
             unsafe = "" if item.safety == "safe" else f" [{item.safety}]"
-            lines.setdefault((item.cell, f"{item.code} {item.message}{unsafe}"), {})[item.line] = None
-        for (cell, text), those in lines.items():
-            numbers = ", ".join(map(str, [*those][:_FEW_LINES]))
-            more = f" and {len(those) - _FEW_LINES} more" if len(those) > _FEW_LINES else ""
-            where = f"{'' if cell is None else f'cell {cell} '}line{'s' if len(those) > 1 else ''} {numbers}{more}"
-            yield from self._wrapped(f"{where}: {text}", _INDENT * 2, {})
+            by_cell.setdefault(item.cell, []).append((item.line, f"{item.code} {item.message}{unsafe}"))
+        for cell, said in by_cell.items():
+            for text, lines in folded(said):
+                where = f"{'' if cell is None else f'cell {cell} '}{numbered(lines)}"
+                yield from self._wrapped(f"{where}: {text}", _INDENT * 2, {})
 
     def _wrapped(self, text: str, indent: str, kinds: Mapping[str, str]) -> list[str]:
         """Lines that fit into the width, the words of ``kinds`` coloured where they come first."""

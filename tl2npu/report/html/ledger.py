@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from tl2npu.report.effort import duration, effort
 from tl2npu.report.html.markup import badge, code_link, e, long_code
 from tl2npu.report.model import Entry, Report, counted, place
-from tl2npu.results import VERDICTS, KernelResult, Verified
+from tl2npu.results import VERDICTS, KernelResult
 
 _SHOWN = 4  # codes of a kernel; more stand behind a click
 _COLUMNS = ("Kernel", "File", "Form", "Outcome", "Effort", "Codes", "Verified by")
@@ -64,17 +64,19 @@ def _row(entry: Entry, kernel: KernelResult, anchor: str | None, known: Set[str]
         (_COLUMNS[3], f' data-key="{order}"', badge(kernel.verdict) + warnings(entry, kernel)),
         (_COLUMNS[4], f' data-key="{work.minutes}"', duration(work.minutes)),
         (_COLUMNS[5], f' data-key="{len(kernel.codes)}"', _codes(entry, kernel, known)),
-        (_COLUMNS[6], f' data-key="{verified}"', proof(kernel.verified) if kernel.rewritten else ""),
+        (_COLUMNS[6], f' data-key="{verified}"', proof(kernel) if kernel.rewritten else ""),
     ]
     rest = "".join(f'<td role="cell" data-label="{label}"{key}>{text}</td>' for label, key, text in cells)
     about = f'data-disposition="{e(kernel.verdict)}" data-style="{e(kernel.source)}" data-verified="{verified}"'
     return f'<tr role="row" {about}><th role="rowheader" scope="row">{name}</th>{rest}</tr>'
 
 
-def proof(verified: Verified | None) -> str:
-    """What executed old and new, and how far they were apart."""
+def proof(kernel: KernelResult) -> str:
+    """What executed or evaluated old and new, and how far they were apart."""
+    verified = kernel.verified
     if verified is None:
-        return '<span class="muted">not executed</span>'
+        same = kernel.checked is not None and kernel.checked.equal
+        return f'<span class="muted">{"same values on random inputs, " if same else ""}not executed</span>'
     where = {"sim": "simulator"}.get(verified.backend, verified.backend)
     launches = "1 launch" if verified.calls == 1 else f"{verified.calls} launches"
     if verified.max_error is None:

@@ -145,6 +145,10 @@ def _estimates(report: Report, places: Mapping[str, str]) -> str:
         )
         head = f"{long_code(kernel.name)}: {total:,.0f} cycles, the sum of its pipes, most on {e(bound)}"
         rows.append(f"<details><summary>{head}</summary><table><caption>{where}</caption>{bars}</table></details>")
+    left = [kernel.name for _, kernel in report.kernels() if kernel.for_npu and kernel.rewritten and not kernel.pipes]
+    if rows and left:
+        names = ", ".join(map(long_code, left))
+        rows.append(f"<p>Not estimated, as some sizes, or the rates of the device, are not known: {names}.</p>")
     return _NOTE + "\n".join(rows) if rows else ""
 
 
@@ -206,7 +210,7 @@ def _kernel(entry: Entry, kernel: KernelResult) -> str:
     form = f"{e(kernel.source)} → {e(kernel.target)}" if kernel.target != "none" else e(kernel.source)
     why = reason_beside(kernel, entry.findings_of(kernel))
     reason = f": {message(why)}" if why else ""
-    verified = f"; {proof(kernel.verified)}" if kernel.rewritten else ""
+    verified = f"; {proof(kernel)}" if kernel.rewritten else ""
     outcome = badge(kernel.verdict) + warnings(entry, kernel)
     told = "".join(f"<li><b>{e(question)}</b>: {message(text)}</li>" for question, text in answers(entry, kernel))
     told = f"<ul>{told}</ul>" if told else ""
