@@ -369,6 +369,7 @@ REFUSED = {
     "changed after use": ("A, block, R", TWICE.replace("(M, N)", "(R, N)", 1) + "R = 3\n", ROWS, "return C"),
     "changed inside": ("A, block", TWICE + "k = 1\n", "k = k + 1\n" + ROWS, "return C"),
     "extents not literal": ("A, block", TWICE.replace('"M, N"', "str(block)"), ROWS, "return C"),
+    "a shape of a tensor": ("A, block", TWICE.replace("empty((M", "empty((A.shape[0]"), ROWS, "return C"),
     "any arguments": ("A, block, *rest", TWICE, ROWS, "return C"),
     "a shape known at run time": (
         "A, block, n",

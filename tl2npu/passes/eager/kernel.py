@@ -226,6 +226,8 @@ class Plan:
         used = mentioned(annotation)
         if used & (self._inner_names | self._scalars() | self.outputs.keys()):
             raise self.blocked(line, f"the shape of `{name}` is known at run time only")
+        if read := used & self.declared.keys():
+            raise self.blocked(line, f"the shape of `{name}` is written with `{min(read)}`: write it with the extents")
         self.slots.append(LineSlot(line.with_changes(leading_lines=()), ()))
         self._later.append((line, used))
 
@@ -247,9 +249,9 @@ class Plan:
                 raise self.blocked(line, "the `return` is under a condition")
             if isinstance(part, cst.Call) and self.operator(part.func) in (*_LAUNCHES, "const", "empty"):
                 what = "launches" if self.operator(part.func) in _LAUNCHES else "declares extents or outputs"
-                raise self.blocked(line, f"it {what} in a nested statement")
+                raise self.blocked(line, f"it {what} inside another statement: write a statement for each")
             if isinstance(part, cst.AnnAssign) and part.value is None and self._is_tensor(part.annotation.annotation):
-                raise self.blocked(line, "it declares a tensor in a nested statement")
+                raise self.blocked(line, "it declares a tensor inside another statement")
         bound = assigned_names(line)
         if self._is_inner(line):
             self.inner.append(line)
