@@ -11,6 +11,7 @@ import click
 from tl2npu.report.closing import verified_text
 from tl2npu.report.json import diagnostic_object, verified
 from tl2npu.report.model import counted, place
+from tl2npu.results import Diagnostic
 from tl2npu.verified import Comparison, KernelVerdict, Metrics, ScriptCheck, VerifyResult
 
 VERSION = 1
@@ -41,9 +42,9 @@ def text(result: VerifyResult, color: bool = False, width: int | None = None) ->
     for kernel in result.kernels:
         own = [d for d in result.diagnostics if d.kernel == kernel.name]
         lines.append(f"{place(result.old, kernel)} {kernel.name}: {_status(kernel, bool(own), styled)}")
-        lines += [line for d in own for line in _finding(result, d, styled)]
+        lines += _findings(result, own, styled)
     named = {kernel.name for kernel in result.kernels}
-    lines += [line for d in result.diagnostics if d.kernel not in named for line in _finding(result, d, styled)]
+    lines += _findings(result, [d for d in result.diagnostics if d.kernel not in named], styled)
     lines += [_script(check) for check in result.scripts if not check.exit_code]  # of the others there is a finding
     if result.standard != "tl2npu" or result.reference:
         lines += [_figures(launch, row) for launch in result.comparisons for row in launch.metrics]
@@ -71,10 +72,16 @@ def _status(kernel: KernelVerdict, explained: bool, styled: Any) -> str:
     return str(styled(kernel.status, kernel.status)) + ("" if explained else f" ({kernel.reason})")
 
 
-def _finding(result: VerifyResult, item: Any, styled: Any) -> list[str]:
-    kind = f"{styled(item.severity, item.severity)} {styled(item.code, item.severity)}"
-    lines = [f"  {place(result.old, item)}:{item.column} {kind} {item.name}: {item.message}"]
-    return [*lines, f"    help: {item.help}"] if item.help else lines
+def _findings(result: VerifyResult, found: Sequence[Diagnostic], styled: Any) -> list[str]:
+    """Findings one below the other; a help that several in a row have stands below the first."""
+    lines: list[str] = []
+    above = ""
+    for item in found:
+        kind = f"{styled(item.severity, item.severity)} {styled(item.code, item.severity)}"
+        lines.append(f"  {place(result.old, item)}:{item.column} {kind} {item.name}: {item.message}")
+        lines += [f"    help: {item.help}"] if item.help not in ("", above) else []
+        above = item.help
+    return lines
 
 
 def _figures(launch: Comparison, row: Metrics) -> str:

@@ -18,6 +18,7 @@ from tl2npu.verify.job import Job
 from tl2npu.verify.limits import Limits, limits_of, reasons
 from tl2npu.verify.loading import Source
 from tl2npu.verify.naming import Place, places, same_functions, unchanged
+from tl2npu.verify.once import at_once, help_of
 from tl2npu.verify.settings import Settings, UsageError
 from tl2npu.verify.telling import Event
 
@@ -299,7 +300,7 @@ def judged(
         kernels=tuple(verdicts),
         comparisons=tuple(findings.comparisons),
         scripts=tuple(findings.scripts),
-        diagnostics=tuple(dict.fromkeys(sorted(faults.diagnostics, key=lambda d: (d.line, d.code)))),
+        diagnostics=tuple(at_once(sorted(faults.diagnostics, key=lambda d: (d.line, d.code)))),
         notes=tuple(dict.fromkeys([*findings.notes, *_notes(findings.comparisons), *limits.notes])),
     )
 
@@ -328,7 +329,8 @@ class _Faults:
                 continue
             line = self.places[owners[0]].line if owners else 1
             found = finding(code, line, message, owners[0] if len(owners) == 1 else None)
-            self.diagnostics.append(replace(found, help=event.get("help") or found.help))
+            usual = help_of(message, found.help) if code == FAULTY else found.help
+            self.diagnostics.append(replace(found, help=event.get("help") or usual))
             if code != UNVERIFIED and CODES[code].severity == "warning":
                 continue
             for name in owners:
@@ -355,7 +357,8 @@ class _Faults:
                 self.first.setdefault(name, message)
                 if code not in (UNVERIFIED, OVERDUE):
                     self.failed.add(name)
-                self.diagnostics.append(finding(code, self.places[name].line, message, name))
+                found = finding(code, self.places[name].line, message, name)
+                self.diagnostics.append(replace(found, help=help_of(message, found.help)) if code == FAULTY else found)
 
     def of_scripts(self, scripts: Sequence[ScriptCheck]) -> None:
         """Scripts that did not end well."""

@@ -135,7 +135,7 @@ def _split(
 ) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword arguments; a recorded ``*args`` or ``**kwargs`` is spread out again.
 
-    An eager kernel is given its extents by name and no tensors, so that only tracing it tells whether all is there.
+    An eager kernel is given its sizes by name and no tensors, so that only tracing it tells whether all is there.
     """
     args = [value for name, value in arguments.items() if str(name).isdigit()]
     kwargs: dict[str, Any] = {}
@@ -150,6 +150,8 @@ def _split(
         else:
             kwargs[name] = value
     given = Call(factory, {**{str(place): value for place, value in enumerate(args)}, **kwargs})
+    if eager and len(args) > len(signature.parameters):
+        raise WrongCall(f"{factory} takes {signature}; leave tensors out and give their sizes by name")
     if not eager and (why := misfit(given, signature)):
         raise WrongCall(why)
     return args, kwargs

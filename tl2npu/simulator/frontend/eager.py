@@ -80,7 +80,7 @@ def _arguments(
     for name, parameter in signature.parameters.items():
         annotation = parameter.annotation
         if isinstance(annotation, (TensorSpec, Buffer)):
-            result[name] = declare(name, Undeclared(name), annotation)
+            result[name] = declare(name, known.get(name) or Undeclared(name), annotation)
         elif name in known:
             result[name] = known[name]
         else:

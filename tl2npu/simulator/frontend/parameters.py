@@ -38,10 +38,22 @@ def parameter_of(name: str, annotation: Any, site: Site) -> Buffer | Var:
 
 def declare(name: str, previous: Any, annotation: Any) -> Any:
     """``A: T.Tensor(...)`` in the body of an eager function."""
+    builder = Builder.current()
+    if isinstance(annotation, (TensorSpec, Buffer)) and isinstance(previous, (int, float, str, tuple, list)):
+        raise TraceError(_not_a_tensor(builder, name, previous, annotation))
     if not isinstance(previous, Undeclared):
         return previous
-    builder = Builder.current()
     file = next(iter(builder.files))
     param = parameter_of(name, annotation, Site(file, builder.here().line))
     builder.kernel.params.append(param)
     return param
+
+
+def _not_a_tensor(builder: Builder, name: str, value: object, annotation: TensorSpec | Buffer) -> str:
+    """How a kernel is called without tensors, where a number stands for one."""
+    extents = dict.fromkeys(dim.name for dim in annotation.shape if isinstance(dim, Var))
+    consts = builder.unsolved | builder.constants.keys()
+    ordered = dict.fromkeys(size for size in (*extents, *sorted(consts)) if size in consts)
+    sizes = ", ".join(f"{size}={builder.constants.get(size, '...')}" for size in ordered)
+    how = f"leave tensors out and give the sizes by name, as in `{builder.kernel.name}({sizes})`"
+    return f"`{name}` is a tensor, and the call gives {value!r} for it: {how if sizes else 'leave tensors out'}"
