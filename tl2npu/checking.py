@@ -49,7 +49,7 @@ def _checked(text: str, path: str, options: Options, original: Index) -> FileRes
     suppressions = Suppressions.of(text)
     kernels: list[KernelResult] = []
     diagnostics: list[Diagnostic] = []
-    nowhere = undefined_names(file, suppressions.covers)
+    nowhere = undefined_names(file, suppressions.covers, alone=False)
     for located in file.located:
         every, style = _check_kernel(original, file, located, options)
         every += [item for item in nowhere.get(original.position(located.node).line, ()) if item not in every]

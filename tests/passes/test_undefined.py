@@ -97,3 +97,30 @@ def f(A, eps=1e-6):
 def test_names_that_something_may_bind(old: str, new: str, tail: str) -> None:
     result = result_of(kernel(old, new, tail))
     assert not any("refused" in k.disposition and k.codes == ("TL889",) for k in result.kernels)
+
+
+GUARD = '\n\nif __name__ == "__main__":\n    import math\n\n    scale = 2.0\n'
+
+
+def test_a_name_that_only_the_script_binds() -> None:
+    """It runs as a script, so it is migrated; whoever imports the file gets a NameError."""
+    text = kernel("* 2.0", "* scale", GUARD)
+    (warning,) = (d for d in check_text(text, "k.py", Options()).diagnostics if d.code == "TL889")
+    assert (warning.severity, text.split("\n")[warning.line - 1].strip()) == (
+        "warning",
+        "rows[i, j] = rows[i, j] * scale",
+    )
+    assert "only `if __name__ == ...` binds `scale`" in warning.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        kernel(tail=GUARD),
+        "scale = 1.0\n" + kernel("* 2.0", "* scale", GUARD),
+        kernel("* 2.0", "* scale", GUARD.replace("if __name__", "scale = 1.0\nif __name__")),
+        kernel("sums = T", "scale = 3.0\nsums = T", GUARD),
+    ],
+)
+def test_names_that_an_import_binds_too(text: str) -> None:
+    assert said(check_text(text, "k.py", Options())) == []

@@ -10,6 +10,7 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.style import called
+from tl2npu.source.bound import bound_in
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names
 from tl2npu.source.tree import mentioned, names_in, nodes_of
@@ -34,6 +35,22 @@ def undefined(index: Index, names: Names, kernel: cst.FunctionDef) -> Iterator[c
             if not _is_bound(index, names, function, name):
                 told.add(name.value)
                 yield name
+
+
+def of_the_script(index: Index, names: Names, kernel: cst.FunctionDef) -> Iterator[cst.Name]:
+    """The first use of each name around a kernel that only ``if __name__ == "__main__":`` binds."""
+    script = [line for line in index.module.body if type(line) is cst.If and "__name__" in mentioned(line.test)]
+    function = index.top(kernel)
+    if not script or names.star or type(function) is not cst.FunctionDef:
+        return
+    found = {name for line in script for name, _ in bound_in(line).bindings} - _ANYWAY
+    for line in index.module.body:
+        if not any(line is other for other in script) and found:
+            found -= {name for name, _ in bound_in(line).bindings}
+    for name in names_in(function.body):
+        if name.value in found and names.is_of_module(name.value) and index.foreign(name) is None:
+            found.discard(name.value)
+            yield name
 
 
 def _is_bound(index: Index, names: Names, function: cst.FunctionDef, name: cst.Name) -> bool:
