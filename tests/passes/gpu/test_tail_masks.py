@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import gpu_file, migrated
+from tests.passes.gpu.support import agree, gpu_file, migrated
 from tests.passes.simulated import run
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 
@@ -108,3 +108,19 @@ def test_arms_within_arms_share_their_conditions() -> None:
     for causal, seen in ((True, below), (False, given)):
         found = run(new, {"X": given}, args=(70, causal))["Y"]
         np.testing.assert_array_equal(found, np.maximum(seen.max(1), 0.0))
+
+
+@pytest.mark.parametrize(("size", "compares"), [(128, True), (100, False)])
+def test_the_tail_of_a_vector_whose_size_a_call_gives(size: int, compares: bool) -> None:
+    """Whole repeats of a comparison are compared; other vectors are masked element by element."""
+    body = """x = T.alloc_fragment((bn,), "float32")
+for k in T.serial(T.ceildiv(300, bn)):
+    T.copy(A[bx, k * bn], x)
+    for j in T.Parallel(bn):
+        x[j] = T.if_then_else(k * bn + j < 300, x[j] + 1.0, 0.0)
+    T.copy(x, O[bx, k * bn])
+"""
+    params = 'A: T.Tensor((4, 300), "float32"), O: T.Tensor((4, 300), "float32")'
+    file = gpu_file(params, body, launch="T.Kernel(4, threads=128) as bx", args="bn") + f"\nrun = factory({size})\n"
+    new = agree(file, {"A": np.arange(1200, dtype=np.float32).reshape(4, 300)}, args=(size,))
+    assert ("T.tile.compare" in new) is compares

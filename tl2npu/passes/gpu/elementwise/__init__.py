@@ -27,6 +27,7 @@ from tl2npu.passes.gpu.elementwise.writing import Writer, parted
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import nodes_of
 
+_COMPARED = 64
 _MESSAGES = {
     "TL112": "powers of two and rounded logarithms to base two are exact",
     "TL140": "split a function of an expression into two statements",
@@ -122,6 +123,7 @@ def _lowered(job: Job, found: list[Nest], types: NamedTypes, float32: frozenset[
             lowering = Lowering(nest, reading, temporaries, Algebra(frozenset(folded), constants, negative))
             lowering.single = _is_one_turn(nest, calls)
             lowering.one_row = nest.rows is not None and 1 in _sizes(nest.rows, calls)
+            lowering.is_long = _is_long(nest, calls)
             lowering.approximate = approximate
             lowering.lower(items(nest, reading))
             lowered.append((nest, lowering))
@@ -138,6 +140,12 @@ def _is_one_turn(nest: Nest, calls: Sequence[Values]) -> bool:
     """
     sizes = _sizes(nest.columns, calls)
     return 1 in sizes or (nest.rows is None and not any(sizes))
+
+
+def _is_long(nest: Nest, calls: Sequence[Values]) -> bool:
+    """Whether the last axis is a multiple of 256 bytes in all calls: what a comparison takes at a time."""
+    known = [size for size in _sizes(nest.columns, calls) if size is not None]
+    return bool(known) and all(size % _COMPARED == 0 for size in known)
 
 
 def _sizes(loop: Axis, calls: Sequence[Values]) -> list[int | None]:

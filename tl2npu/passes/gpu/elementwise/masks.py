@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from tl2npu.kernel import element_types
 from tl2npu.passes.gpu.elementwise import bounded, indices, integers
-from tl2npu.passes.gpu.elementwise.nest import Nest
 from tl2npu.passes.gpu.elementwise.places import Place
 from tl2npu.passes.gpu.elementwise.steps import Under
 from tl2npu.passes.gpu.elementwise.tree import FLIPPED, Expr, Span, cast, joined, number, show, with_args
@@ -56,7 +55,7 @@ def select(lowering: Legality, value: Expr, place: Place, rest: frozenset[str]) 
         outer = (inner, no) if condition.name == "and" else (yes, inner)
         _under(lowering, with_args(value, _logic(condition, uniform), *outer), place, rest)
         return
-    if lowering.nest.rows is None and not _is_long(lowering.nest):
+    if lowering.nest.rows is None and not _is_long(lowering, condition):
         if not place.whole or not integers.choose_number(lowering, value, place, rest):
             by_elements(lowering, value, place, rest)
         return
@@ -98,15 +97,17 @@ def _fill_rows(lowering: Legality, value: Expr, place: Place, rest: frozenset[st
     return True
 
 
-def _is_long(nest: Nest) -> bool:
+def _is_long(lowering: Legality, condition: Expr) -> bool:
     """True for a vector that is worth instructions: a known multiple of 256 bytes, or a product of sizes.
 
-    One value for each row of a tile is often shorter than the 64 elements that a comparison takes at a time.
+    One value for each row of a tile is often shorter than the 64 elements that a comparison takes at a time. Of a size
+    that calls give, conditions on data stay a loop: both vector cores share it, however many elements other calls ask.
     """
-    (extent,) = nest.shape
+    (extent,) = lowering.nest.shape
     if extent.constant is not None:
         return extent.constant % 64 == 0
-    return any(len(monomial) > 1 for monomial, _ in extent.terms)
+    products = any(len(monomial) > 1 for monomial, _ in extent.terms)
+    return products or (lowering.is_long and not any(True for _ in condition.loads))
 
 
 def is_uniform(condition: Expr) -> bool:

@@ -55,6 +55,8 @@ class Work:
         self.stem = "value"
         self.single = False
         """A caller gives the innermost loop one turn: the compiler makes a scalar of it, for which there is no exp."""
+        self.is_long = False
+        """The last axis has whole repeats of a comparison in all calls that are known."""
         self.one_row = False
         """There is one row in the loop, or a caller gives it one."""
         self._bound: dict[str, Expr] = {}
