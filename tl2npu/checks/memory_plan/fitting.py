@@ -211,7 +211,11 @@ def shortage(subject: Subject, only: frozenset[str] | None = None) -> tuple[int,
         needs = needs if only is None else needs.of_only(only)
         misfits = [caller for caller in subject.callers if needs.of(caller)]
         trials = sum(bool(o) for caller in subject.callers for _, o, *_ in _trials(subject, needs, caller))
-        subject.kept[key] = len(misfits) + trials, sum(_halved(subject, needs, caller) for caller in misfits)
+        alike: dict[object, list[Caller]] = {}  # a tuner has many that differ in threads or stages only
+        for caller in misfits:
+            alike.setdefault(needs.told(caller.values, caller.words), []).append(caller)
+        halved = sum(len(same) * _halved(subject, needs, same[0]) for same in alike.values())
+        subject.kept[key] = len(misfits) + trials, halved
     return cast(tuple[int, float], subject.kept[key])
 
 
