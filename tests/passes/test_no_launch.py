@@ -9,7 +9,9 @@ import pytest
 from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 
-HEAD = """import tilelang
+HEAD = """import trace
+
+import tilelang
 import tilelang.language as T
 
 
@@ -52,7 +54,7 @@ def test_what_is_missing(form: tuple[str, str]) -> None:
     result = migrate_text(text, "k.py", Options())
     assert result.new_text == text
     (found,) = [d for d in result.diagnostics if d.severity == "error"]
-    assert (found.code, found.line) == ("TL902", 8)
+    assert (found.code, found.line) == ("TL902", 10)
     assert found.message.startswith(expected)
     (checked,) = [d for d in check_text(text, "k.py", Options()).diagnostics if d.severity == "error"]
     assert checked.message == found.message

@@ -106,7 +106,7 @@ CONSTRUCTS = [
     ("TL181", "T.ptx_ldmatrix('float16', 4, '.b16', s.data, 0, s.data, 0)"),
     ("TL182", "T.tma_scatter4(s, B, 0, [0, 1, 2, 3])"),
     ("TL182", "T.ptx_wait_barrier(0)"),
-    ("TL183", "T.annotate_ws_schedule(schedule)"),
+    ("TL183", "T.annotate_ws_schedule(s)"),
     ("TL184", "tx = T.get_warp_idx()"),
     ("TL184", "for tx in T.thread_binding(32, thread='threadIdx.x'):\n    s[0, tx] = 0"),
     ("TL184", "v = T.shfl_xor(s[0, 0], 1)"),
@@ -115,7 +115,7 @@ CONSTRUCTS = [
     ("TL186", "r = T.block_rank_in_cluster()"),
     ("TL187", "T.sync_global()"),
     ("TL188", "T.rng_init(5)"),
-    ("TL189", "T.gemm_sp(s, e, s, c)"),
+    ("TL189", "T.gemm_sp(s, s, s, s)"),
     ("TL191", "f = T.alloc_shared((64, 64), T.float8_e4m3fn)"),
     ("TL191", "f = T.alloc_shared((64, 64), 'e4m3_float8')"),
     ("TL191", "f = T.alloc_fragment((64, 64), 'float4_e2m1fn')"),
@@ -126,7 +126,7 @@ CONSTRUCTS = [
     ("TL193", "p = T.address_of(s[0, 0])"),
     ("TL193", "p = s.data + T.access_ptr(s, 'r')"),
     ("TL194", "T.evaluate(0)"),
-    ("TL196", "T.dp4a(s, s, c)"),
+    ("TL196", "T.dp4a(s, s, s)"),
     ("TL196", "v = T.hypot(s[0, 0], s[0, 1])"),
 ]
 
