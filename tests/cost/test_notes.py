@@ -153,3 +153,12 @@ def kern(BM=64, BN=16):
 """
     (kernel,) = migrate_text(text, "k.py", Options()).kernels
     assert kernel.disposition == "migrated"
+
+
+def test_elements_one_by_one_are_not_called_short_rows() -> None:
+    scalar = """for i in T.serial(64):
+    for j in T.serial(256):
+        if y[i, j] > 0.0:
+            y[i, j] = 1.0 - y[i, j]"""
+    (note,) = (note for note in one(loop(scalar)).advice if note.code == "TL953")
+    assert re.fullmatch(r"\d+% of a block's time passes in elements computed one by one", note.message)

@@ -38,7 +38,7 @@ TL945 sanitizer-finding error: correct the access that msSanitizer names
 TL946 nothing-measured warning: run `msprof op` by hand, and see what it refuses
 TL951 slow-tiles info display-only: try these sizes; `tl2npu cost` has the estimate of each pipe
 TL952 small-transfers info display-only: use larger tiles, or load several at once, so that a copy moves 16 KB or more
-TL953 short-vectors info display-only: make rows longer, or write operators on whole tiles
+TL953 short-vectors info display-only: write operators on whole tiles, or make rows longer where they are short
 TL954 many-blocks info display-only: migrate with `--fixed-core`: as many blocks as there are cores, each with a loop
     over its tasks
 TL955 repeated-load info display-only: move the copy in front of the loop

@@ -176,9 +176,11 @@ def _short(work: Work, made: Estimate) -> Iterator[Note]:
     short = [part for part in work.parts if part.pipe is Pipe.VECTOR and 0 < part.elements < _VECTOR]
     worst = _worth_it(short, made)
     if worst is not None:
-        spent = sum(part.cycles for part in short) / made.serial
-        text = f"{spent:.0%} of a block's time passes in vector instructions on less than {_VECTOR} elements"
-        if worst.elements > 1:
+        alone = worst.elements <= 1
+        spent = sum(part.cycles for part in short if not alone or part.elements <= 1) / made.serial
+        what = "elements computed one by one" if alone else f"vector instructions on less than {_VECTOR} elements"
+        text = f"{spent:.0%} of a block's time passes in {what}"
+        if not alone:
             text += f", here {worst.times:,.0f} on {worst.elements:,.0f} each"
         yield Note("TL953", worst.stmt.node, text)
 
