@@ -135,7 +135,7 @@ def test_threads_that_share_a_sum() -> None:
     B[tn] = s[tn]
     """
     new = product(body, "T.Kernel(1, threads=(8, 32)) as bx")
-    assert "w = T.alloc_shared([32]," in new  # an axis only for the threads whose values differ
+    assert "w = T.alloc_ub([32]," in new  # an axis only for the threads whose values differ
     assert "T.reduce_sum(total, s, dim=1)" in new
 
 
