@@ -173,7 +173,7 @@ def _first_unfit(subject: Subject, needs: Needs, caller: Caller) -> _Trial | Non
 
 def _largest_below(high: int, overflow: Callable[[int], object], low: int = 0) -> int:
     """The largest size below one that overflows, in steps of 16; ``low`` fits, or is 0."""
-    while high - low > _STEP:
+    while high - low >= 2 * _STEP:  # else there is no step between them
         middle = (low + high) // 2 // _STEP * _STEP
         low, high = (low, middle) if overflow(middle) else (middle, high)
     return low
