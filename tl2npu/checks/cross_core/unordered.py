@@ -17,7 +17,7 @@ from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
 from tl2npu.kernel.flags.automatic import Automatic, cores_of_barriers
-from tl2npu.kernel.flags.balance import imbalances
+from tl2npu.kernel.flags.balance import Imbalance, imbalances
 from tl2npu.kernel.flags.clocks import Run
 from tl2npu.kernel.flags.parts import GiveUp
 from tl2npu.kernel.flags.pipes import PIPES
@@ -193,16 +193,8 @@ def _remedy(subject: Subject, group: Sequence[Conflict], line: int) -> str:
         wait = f'T.wait_flag("{first.touch.pipe.lower()}", "{second.touch.pipe.lower()}"'
         for found in imbalances(subject.kernel, subject.located.evaluator):
             if found.missing.startswith(wait):
-                at = subject.file.index.position(found.node).line
-                setter = next(placed for flag, placed in flags if flag.node is found.node)
-                placed = next(placed for placed in subject.statements if placed.stmt is second.stmt)
-                call = wait.replace("T.wait", ".set", 1)
-                setters = [other for flag, other in flags if call in code(flag.call)]
-                within = {id(loop) for other in (setter, *setters) for loop in other.loops}
-                deeper = next((loop for loop in placed.loops if id(loop) not in within), None)
-                place = "this" if deeper is None else f"the loop on line {subject.file.index.line(deeper.node)}"
-                call = found.named if all(loop in placed.loops for loop in setter.loops) else found.missing
-                return f"write `{call}` before {place}: line {at} sets that flag, and a wait is missing"
+                setters = [placed for flag, placed in flags if wait.replace("T.wait", ".set", 1) in code(flag.call)]
+                return _missing_wait(subject, found, second.stmt, setters)
         number = _unused(flags, "eventId")
         pipes = f'"{first.touch.pipe.lower()}", "{second.touch.pipe.lower()}", {number}'
         if len(group) > 1 and not again:
@@ -225,6 +217,18 @@ def _remedy(subject: Subject, group: Sequence[Conflict], line: int) -> str:
             return f"`{code(flag.call)}` on line {at} waits for pipe {named} only: set it on pipe {pipe}"
     pair = f'`T.set_cross_flag("{pipe}", {number})` behind line {line} and `T.wait_cross_flag({number})`'
     return f"write {pair} before this{again}"
+
+
+def _missing_wait(subject: Subject, found: Imbalance, stmt: Stmt, setters: Sequence[Placed]) -> str:
+    """The wait for a flag that is set, where it runs as often as ``setters``: in front of loops that have none."""
+    setter = next(placed for placed in subject.statements if placed.stmt.node is found.node)
+    reader = next(placed for placed in subject.statements if placed.stmt is stmt)
+    within = {id(loop) for placed in (setter, *setters) for loop in placed.loops}
+    deeper = next((loop for loop in reader.loops if id(loop) not in within), None)
+    place = "this" if deeper is None else f"the loop on line {subject.file.index.line(deeper.node)}"
+    call = found.named if all(loop in reader.loops for loop in setter.loops) else found.missing
+    at = subject.file.index.position(found.node).line
+    return f"write `{call}` before {place}: line {at} sets that flag, and a wait is missing"
 
 
 def _unused(flags: Iterable[tuple[Sync, Placed]], name: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from tl2npu.checks.operators.samples import Sampler
+from tl2npu.checks.operators.samples import Place, Sampler
 from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.factories.callers import callers_of
@@ -64,7 +64,7 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
             if place.bounds.is_not_negative(goal):
                 continue
             tried = calls
-            names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
+            names = _sizes(place, goal)
             found = _found(sampler, move.placed, goal, tried)
             own = size.variables() - extent.variables()
             if not any(names <= known.keys() for known in calls) and not found:
@@ -106,13 +106,17 @@ def elements_behind(subject: Subject) -> Iterator[tuple[Store, Mapping[Operand, 
                 goal = place.bounds.expanded(size - 1 - dim.lo)
                 if not _goes_along(dim.lo, moving) or place.bounds.is_not_negative(goal):
                     continue
-                names = {a.name for a in place.everything(goal) if isinstance(a, Var)} - place.bounds.ranges.keys()
-                from_table = any(isinstance(atom, Opaque) for atom in goal.atoms())
+                names, from_table = _sizes(place, goal), any(isinstance(atom, Opaque) for atom in goal.atoms())
                 known = not from_table and any(names <= call.keys() for call in calls)
                 if not known or _found(sampler, placed, goal, calls):
                     found[operand] = (*found.get(operand, ()), axis)
         if found:
             yield stmt, found
+
+
+def _sizes(place: Place, goal: Sym) -> set[str]:
+    """The sizes that an expression depends on."""
+    return {atom.name for atom in place.everything(goal) if isinstance(atom, Var)} - place.bounds.ranges.keys()
 
 
 def _goes_along(index: Sym, moving: Set[str]) -> bool:
