@@ -129,15 +129,8 @@ def test_black_files_are_fixed_points_of_black(case: Case) -> None:
 # what the tool proves ------------------------------------------------------------------------------------------------
 
 
-def is_simulated(case: Case) -> bool:
-    """Whether a fixture is executed in every run; all of them are evaluated there as they are migrated."""
-    return zlib.crc32(case.name.encode()) % 3 == 1
-
-
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(c, id=c.name, marks=[] if is_simulated(c) else pytest.mark.thorough) for c in VERIFIED],
-)
+@pytest.mark.sampled  # all of them are evaluated in every run, as they are migrated
+@pytest.mark.parametrize("case", VERIFIED, ids=lambda case: case.name)
 def test_before_and_after_compute_the_same(case: Case) -> None:
     """On drawn inputs, launch by launch, without a hazard; Developer mode in both readings."""
     result = run_both(case, case.after)

@@ -91,6 +91,7 @@ def repository(root: Path, imports: str, use: str, rows: int) -> Path:
     return library(root, files) / "ops/k.py"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("imports", "use"), WAYS)
 def test_the_value_is_known_and_the_text_stays(tmp_path: Path, imports: str, use: str) -> None:
     """Both vector cores take half of 32 rows each, and cannot of 7."""

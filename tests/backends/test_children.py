@@ -112,6 +112,7 @@ return 0"""
     assert [e["event"] for e in run(tmp_path, body).events] == ["then", "exit"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("end", ["time.sleep(600)", "return 0", "os.kill(os.getpid(), signal.SIGKILL)"])
 def test_nothing_that_it_started_stays(tmp_path: Path, end: str) -> None:
     sleeps = "import time; time.sleep(600)"
@@ -175,6 +176,7 @@ return 0"""
 """Has a fifth of a CPU, as on a machine with other work."""
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="CPU time of other processes is read on Linux")
 def test_a_busy_machine_takes_no_time_of_a_kernel(tmp_path: Path) -> None:
     before = time.monotonic()
@@ -183,6 +185,7 @@ def test_a_busy_machine_takes_no_time_of_a_kernel(tmp_path: Path) -> None:
     assert (ended.overdue, ended.code) == (None, 0)
 
 
+@pytest.mark.thorough
 def test_a_busy_machine_does_not_keep_a_kernel_for_ever(tmp_path: Path) -> None:
     ended = run(tmp_path, SHARED.replace("CPU", "600.0"), budget=0.3)
     assert (ended.overdue, ended.code) == ("gemm", None)

@@ -92,6 +92,7 @@ OPEN = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("grid", "start", "stop"), [*((grid, *bounds) for grid in GRIDS for bounds in PROVED), ("T.ceildiv(S, M)", *MORE)]
 )

@@ -98,6 +98,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("threads", ["auto", "1"])
 @pytest.mark.parametrize("case", CASES)
 def test_shared_code(case: str, threads: str) -> None:

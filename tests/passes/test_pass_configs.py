@@ -139,6 +139,7 @@ WRITTEN = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", WRITTEN)
 def test_ways_to_write_pass_configs(case: str) -> None:
     head, jit = WRITTEN[case]
@@ -252,6 +253,7 @@ def switched(off: tuple[str, ...]) -> dict[str, str]:
 OFF = [off for count in (1, 2, 3) for off in itertools.combinations(KEYS[:3], count)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", switched(KEYS[:1]))
 @pytest.mark.parametrize("off", OFF, ids="+".join)
 def test_a_pass_that_replaces_what_was_written_by_hand_is_switched_on(off: tuple[str, ...], way: str) -> None:

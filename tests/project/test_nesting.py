@@ -88,6 +88,7 @@ def test_deep_expressions_are_an_error_soon(task: Task, text: str) -> None:
     assert result.new_text == text
 
 
+@pytest.mark.thorough
 def test_long_texts_and_hundreds_of_operators_are_no_matter() -> None:
     more = "x = " + " + ".join(["a.b.c(d)[0]"] * 150) + "\ny = [" + "'é', " * 9000 + "]\nz = 1" + " + 1" * 500 + "\n"
     result = process("migrate", KERNEL.format(factory="", host="    pass\n") + more, "k.py", Options(), debug=False)

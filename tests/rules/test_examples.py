@@ -213,6 +213,7 @@ def test_accepted_triton_kernels_are_migrated(page: Rule, example: Example) -> N
     assert gone not in result.new_text.replace("triton.cdiv", "")
 
 
+@pytest.mark.sampled
 @of_kind("mended")
 def test_the_edit_that_the_help_asks_for_ends_the_finding(page: Rule, example: Example) -> None:
     """No error is left, no warning that was not there before, and the kernel is migrated where it was to be."""
@@ -247,6 +248,7 @@ OTHER_NUMBERS = {
 }
 
 
+@pytest.mark.sampled
 @of_kind("mended")
 def test_the_edit_that_the_help_asks_for_keeps_the_numbers(page: Rule, example: Example) -> None:
     """Where both kernels can be evaluated: on one vector core, as ``threads=2`` may be what is wrong."""
@@ -266,6 +268,7 @@ def functions(text: str) -> list[str]:
     return [node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
 
 
+@pytest.mark.thorough
 def test_every_help_is_followed() -> None:
     """By a `diff mended`, an accepted example with the same functions and perhaps more, an option, or on a page of
     Triton any example that is migrated."""

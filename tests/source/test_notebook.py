@@ -59,6 +59,7 @@ sources = st.one_of(
 )
 
 
+@pytest.mark.thorough
 @given(st.lists(sources, min_size=1, max_size=4), st.booleans(), st.sampled_from([None, 1, "\t"]))
 def test_untouched_code_gives_the_same_text(cells: list[Any], ascii_only: bool, indent: Any) -> None:
     content = book(*map(cell, cells))

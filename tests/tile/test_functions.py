@@ -108,6 +108,7 @@ def test_a_formula_that_overflows_early_is_found() -> None:
         agree(naive, np.cosh(x.astype(np.float64)), 1e-6, "float32")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", _TYPES)
 @pytest.mark.parametrize("target", ["ascendc", "npuir"])
 @pytest.mark.parametrize("name", _ACCURATE)

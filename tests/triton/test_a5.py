@@ -154,6 +154,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("code", "text"),
     [pytest.param(code, text, id=name) for code, cases in WRONG.items() for name, text in cases.items()],
@@ -163,6 +164,7 @@ def test_a_kernel_whose_cores_cannot_be_one_program_stays(code: str, text: str) 
     assert [kernel.refused.code for kernel in found.kernels if kernel.refused is not None] == [code]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 def test_the_migration_of_a_complete_script(name: str) -> None:
     folder = FIXTURES / name

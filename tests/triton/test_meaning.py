@@ -199,6 +199,7 @@ def script() -> str:
     return text + calls
 
 
+@pytest.mark.thorough
 def test_every_kernel_is_translated() -> None:
     assert refusals(script()) == []
 

@@ -117,6 +117,7 @@ def test_a_compiler_that_dies_is_a_verdict() -> None:
     assert result.diagnostics[0].help.startswith("use smaller tiles")
 
 
+@pytest.mark.thorough
 def test_a_compiler_that_hangs_is_stopped() -> None:
     result = judged(MIGRATED.replace(MUL, MUL + "            # while True\n"), timeout=3.0)
     assert [code for code, _ in told(result)] == ["TL911"]

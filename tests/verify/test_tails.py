@@ -57,6 +57,7 @@ LOST = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32", "bfloat16"])
 @pytest.mark.parametrize(("body", "neutral"), LOST.values(), ids=LOST)
 def test_a_mask_that_is_lost(body: str, neutral: str, dtype: str) -> None:

@@ -120,6 +120,7 @@ SHORT: list[tuple[str, Callable[[np.ndarray, np.ndarray], np.ndarray]]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("condition", "reference"), SHORT, ids=[text for text, _ in SHORT])
 @pytest.mark.parametrize("dtype", ["bool", "float32", "int32"])
 def test_a_vector_of_any_length(condition: str, reference: Callable[..., np.ndarray], dtype: str) -> None:

@@ -91,6 +91,7 @@ def check(text: str, given: np.ndarray, wanted: np.ndarray, out: str = "Y") -> s
     return new
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", KINDS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_kinds_of_numbers(value: str, dtype: str) -> None:

@@ -72,6 +72,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_every_pair(source: str, target: str) -> None:
     x = integers(source) if source in INTEGERS else floats(source)

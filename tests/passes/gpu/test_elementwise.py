@@ -147,6 +147,7 @@ REWRITTEN = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("statement", "expected"), REWRITTEN, ids=[statement for statement, _ in REWRITTEN])
 def test_a_tile(statement: str, expected: list[str]) -> None:
     assert tile(statement) == expected
@@ -352,6 +353,7 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", CONDITIONS)
 def test_conditions_on_elements(value: str) -> None:
     found = tile(f"o[i, j] = {value}")

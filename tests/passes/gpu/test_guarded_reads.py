@@ -98,6 +98,7 @@ SHIFTS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("on_chip", [True, False])
 @pytest.mark.parametrize(("statements", "reads"), SHIFTS)
 def test_shifts(statements: str, reads: Reads, on_chip: bool) -> None:
@@ -225,6 +226,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("text", "reads"), BLOCKS)
 def test_blocks(text: str, reads: Reads) -> None:
     holds(text, reads)

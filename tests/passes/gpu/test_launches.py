@@ -415,6 +415,7 @@ def use(a):
 SIZES = "[{'block': block} for block in (16, 32)]"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("given", [f"configs={SIZES}", "warmup=3, configs=[{'block': 16}, dict(block=32)], timeout=9"])
 @pytest.mark.parametrize("end", ["", *ENDS.values()], ids=["one", *ENDS])
 @pytest.mark.parametrize("indent", ["    ", "  "])

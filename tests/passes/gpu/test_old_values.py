@@ -57,6 +57,7 @@ def loop(statements: str, head: str = "i, j in T.Parallel(32, 64)") -> str:
 FIRST, ALL = X[:, :1], 0 * X
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("statements", "expected"),
     [
@@ -109,6 +110,7 @@ def test_a_part_of_a_tile(head: str, statement: str, expected: np.ndarray) -> No
     computes(file_of(loop(statement, head), "x"), expected)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("head", "statement", "expected"),
     [

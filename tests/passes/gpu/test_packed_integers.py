@@ -70,6 +70,7 @@ def e2m1(field: np.ndarray) -> np.ndarray:
 NIBBLE = "(b[i, j // 2] >> (j % 2 * 4)) & 15"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("store", "per", "dtype", "statements", "expected"),
     [

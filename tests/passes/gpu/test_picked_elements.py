@@ -25,6 +25,7 @@ T.copy(o, O)
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize(
     ("value", "expected"),

@@ -34,6 +34,7 @@ def text_of(body: str, params: str = PARAMS) -> str:
     return gpu_file(params, TILE + HEAD + body + STORE, args="N, H, W", launch="T.Kernel(N, threads=128) as bx")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("body", FORMS.values(), ids=FORMS.keys())
 def test_elements_are_read_one_by_one(body: str) -> None:
     new = agree(text_of(body), {"X": X}, args=X.shape)

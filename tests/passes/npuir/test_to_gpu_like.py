@@ -72,6 +72,7 @@ def test_functions_with_other_numbers_are_told(name: str) -> None:
     assert not [d for d in quiet.diagnostics if d.code == "TL452"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", BINARY)
 @pytest.mark.parametrize("second", ["x", "2.5", "m"])
 def test_arithmetic(name: str, second: str) -> None:
