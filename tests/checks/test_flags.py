@@ -108,3 +108,92 @@ def test_the_help_names_the_call_that_is_missing() -> None:
         text = VECTOR.replace(f'                T.{left_out}("v", "mte3", 0)\n', "")
         (found,) = [d for d in check_text(text, "kernel.py", Options()).diagnostics if d.code == "TL330"]
         assert found.help.startswith(f"a `{call}` is missing")
+
+
+LOOP = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def scaled(rows):
+    @T.prim_func
+    def main(X: T.Tensor((rows * 64, 128), "float32"), Y: T.Tensor((rows * 64, 128), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            x = T.alloc_ub((32, 128), "float32")
+            with T.Scope("V"):
+                T.set_flag("mte3", "mte2", 0)  # primes
+                for i in T.serial(rows):
+                    T.wait_flag("mte3", "mte2", 0)  # free
+                    T.copy(X[i * 64 + vid * 32, 0], x)
+                    T.set_flag("mte2", "v", 0)
+                    T.wait_flag("mte2", "v", 0)
+                    T.tile.add(x, x, x)
+                    T.set_flag("v", "mte3", 0)
+                    T.wait_flag("v", "mte3", 0)  # computed
+                    T.copy(x, Y[i * 64 + vid * 32, 0])
+                    T.set_flag("mte3", "mte2", 0)
+                T.wait_flag("mte3", "mte2", 0)  # drains
+
+    return main
+"""
+PRIMES = '                T.set_flag("mte3", "mte2", 0)  # primes\n'
+DRAINS = '                T.wait_flag("mte3", "mte2", 0)  # drains\n'
+
+
+def circles(text: str) -> list[tuple[int, str, str]]:
+    found = check_text(text, "kernel.py", Options()).diagnostics
+    return [(d.line, d.code, d.severity) for d in found if d.code in ("TL330", "TL333")]
+
+
+def test_a_wait_whose_set_comes_behind_it() -> None:
+    """Without the set of the prologue and the wait of the epilogue the counts agree, and MTE2 waits for MTE3, MTE3 for
+    V, and V for MTE2."""
+    assert circles(LOOP) == []
+    text = LOOP.replace(PRIMES, "").replace(DRAINS, "")
+    (found,) = [d for d in check_text(text, "kernel.py", Options()).diagnostics if d.code == "TL333"]
+    assert (found.line, found.severity) == (line_of(text, "# free"), "error")
+    last, computed = line_of(text, 'T.set_flag("mte3", "mte2"'), line_of(text, "# computed")
+    assert f"pipe MTE2 waits for line {last} to set `mte3` -> `mte2` 0; before that, pipe MTE3" in found.message
+    assert f"waits on line {computed}" in found.message
+    assert f"before the loop on line {line_of(text, 'for i')}" in found.help
+    assert circles(text + "\n\nkernel = scaled(8)\n") == [(found.line, "TL333", "error")]
+    assert [(d.line, d.severity) for d in migrated(text).diagnostics if d.code == "TL333"] == [(found.line, "warning")]
+
+
+def test_a_set_that_is_missing_is_missed_by_the_first_wait() -> None:
+    """Not by the one at the end, which has the flag of the last turn as soon as the first one has its own."""
+    text = LOOP.replace(PRIMES, "")
+    (found,) = [d for d in check_text(text, "kernel.py", Options()).diagnostics if d.code in ("TL330", "TL333")]
+    assert (found.code, found.line, found.severity) == ("TL330", line_of(text, "# free"), "error")
+    assert f"before the loop on line {line_of(text, 'for i')}" in found.help
+
+
+def test_a_barrier_holds_up_what_sets_the_flag() -> None:
+    """A wait of V in front of its set is nothing to worry about, but for a barrier of all pipes between the two."""
+    wait = '                    T.wait_flag("mte2", "v", 0)\n'
+    early = LOOP.replace(wait, "").replace("                    T.copy(X", f"{wait}                    T.copy(X")
+    assert circles(early) == []
+    barrier = "                    T.barrier_all()\n"
+    text = early.replace("                    T.copy(X", f"{barrier}                    T.copy(X")
+    assert circles(text) == [(line_of(text, 'T.wait_flag("mte2", "v", 0)'), "TL333", "error")]
+
+
+def test_a_circle_of_a_later_turn() -> None:
+    """Two events in turn, of which the prologue sets one: the second turn waits, if there is one."""
+    text = (
+        LOOP.replace('"mte2", 0)  # free', '"mte2", i % 2)  # free')
+        .replace(DRAINS, "")
+        .replace('T.set_flag("mte3", "mte2", 0)\n', 'T.set_flag("mte3", "mte2", 1 - i % 2)\n')
+    )
+    assert circles(text) == [(line_of(text, "# primes"), "TL330", "warning")]  # in order, but for what is left
+    text = text.replace("1 - i % 2", "i % 2")
+    assert (line_of(text, "# free"), "TL333", "warning") in circles(text)
+    assert (line_of(text, "# free"), "TL333", "error") in circles(text + "\n\nkernel = scaled(8)\n")
+
+
+def test_what_depends_on_data_is_not_followed() -> None:
+    text = LOOP.replace(PRIMES, "").replace(DRAINS, "")
+    wait = '                    T.wait_flag("mte3", "mte2", 0)  # free'
+    text = text.replace(wait, f"                    if X[i, 0] > 0.0:\n    {wait}")
+    assert [code for _, code, _ in circles(text)] == []

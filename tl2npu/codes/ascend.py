@@ -60,4 +60,5 @@ TL331 product-beyond-l0 error: use smaller tiles: gemm_v0 stages 128 of K at a t
     each of L0A and L0B
 TL332 lost-hand-pipelining info display-only: measure both; `--keep-expert` leaves kernels with hand-written pipelines
     as they are
+TL333 circular-wait error display-only: set the flag once before the first wait, and wait for it once more at the end
 """

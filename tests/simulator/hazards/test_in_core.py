@@ -129,6 +129,18 @@ def test_wait_before_its_set(kernels: Any, event: int) -> None:
     assert not kernels.kinds() - {"deadlock", "unpaired-flag"}
 
 
+@pytest.mark.parametrize(("primed", "barrier", "early"), list(itertools.product((False, True), repeat=3)))
+def test_circle(kernels: Any, primed: bool, barrier: bool, early: bool) -> None:
+    """MTE2 waits for MTE3, MTE3 for V, V for MTE2; or V for MTE2 behind a barrier that waits for V."""
+    kernels.run("circle", X[:4].reshape(-1), primed=primed, barrier=barrier, early=early)
+    right = primed and not (barrier and early)
+    assert kernels.kinds() == (set() if right else {"deadlock"})
+    if not right:
+        (hazard,) = kernels.report.errors
+        assert hazard.first.site.line == kernels.line("# circle: early" if primed else "# circle: free")
+        assert (f":{kernels.line('# circle: barrier')}, which" in hazard.message) == barrier
+
+
 @pytest.mark.parametrize("same", [False, True])
 def test_equal_values_do_no_harm(kernels: Any, same: bool) -> None:
     kernels.run("constant", X[:32], same=same)

@@ -36,23 +36,17 @@ def check(subject: Subject) -> Iterator[Finding]:
         return
     if pipes:
         yield from _not_automatic(subject)
-    scopes = any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements)
-    manual = scopes or any(isinstance(placed.stmt, Sync) for placed in subject.statements)
     crossing = subject.is_mixed and not (combined and subject.is_on(CV_SYNC))
-    if not manual or (pipes and not crossing) or (subject.is_mixed and not scopes and not combined):
+    if (pipes and not crossing) or not any(
+        isinstance(placed.stmt, (ScopeBlock, Sync)) for placed in subject.statements
+    ):
         return
     if on_chip(subject) or (combined and subject.is_mixed and any(map(_is_pipeline, subject.kernel.walk()))):
         return
-    cores = tuple(side for side in _CORES if side in subject.sides)
     told: set[tuple[int, str]] = set()
     found: list[Conflict] = []
     order = {id(placed.stmt): placed.order for placed in subject.statements}
-    for values, vid in product(subject.every_value[:_CALLERS], _vector_cores(subject)):
-        run = Run(subject.kernel, subject.located.evaluator, values, not pipes, scopes, cores, vid)
-        try:
-            run.go()
-        except GiveUp:
-            break
+    for run in by_hand(subject):
         for conflict in run.conflicts:
             key = (id(conflict.second.stmt), conflict.second.touch.buffer.name)
             one_core = conflict.first.side is conflict.second.side
@@ -65,6 +59,28 @@ def check(subject: Subject) -> Iterator[Finding]:
                 yield _stuck(stuck)
     for group in _by_cause(found, order):
         yield _of(subject, group)
+
+
+def by_hand(subject: Subject) -> tuple[Run, ...]:
+    """The kernel run as its author ordered it, for the first calls of the factory that differ."""
+    if by_hand not in subject.kept:
+        subject.kept[by_hand] = tuple(_by_hand(subject))
+    return cast(tuple[Run, ...], subject.kept[by_hand])
+
+
+def _by_hand(subject: Subject) -> Iterator[Run]:
+    scopes = any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements)
+    if subject.is_mixed and not scopes and not subject.is_on(COMBINE):
+        return
+    cores = tuple(side for side in _CORES if side in subject.sides)
+    for values, vid in product(subject.every_value[:_CALLERS], _vector_cores(subject)):
+        pipes = not subject.is_on(SYNC)
+        run = Run(subject.kernel, subject.located.evaluator, values, pipes, scopes, cores, vid)
+        try:
+            run.go()
+        except (GiveUp, ZeroDivisionError):
+            return
+        yield run
 
 
 def _not_automatic(subject: Subject) -> Iterator[Finding]:

@@ -19,7 +19,6 @@ import libcst as cst
 
 from tl2npu.kernel.expressions import Evaluator
 from tl2npu.kernel.flags.parts import (
-    Channel,
     Choice,
     Flag,
     GiveUp,
@@ -89,8 +88,9 @@ def _of_channel(parts: list[Part], terms: Terms) -> list[Imbalance]:
     return []
 
 
-def _call(name: str, channel: Channel, event: Hashable) -> str:
-    return f'T.{name}("{channel.src.lower()}", "{channel.dst.lower()}", {event})'
+def call_of(name: str, src: str, dst: str, event: Hashable) -> str:
+    """The text of a set or a wait."""
+    return f'T.{name}("{src.lower()}", "{dst.lower()}", {event})'
 
 
 # counting ------------------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class _Count:
             where = ", if every loop runs twice and every condition is true" if paired else ""
             what = f"the flag {name}" if event == _ANY else f"the flag {name} {event}"
             short = all(one.net.get(event, 0) < 0 and (event, -1) not in one.tally.open for one in full)
-            call = partial(_call, "wait_flag" if sign > 0 else "set_flag", channel)
+            call = partial(call_of, "wait_flag" if sign > 0 else "set_flag", channel.src, channel.dst)
             missing, named = ("", "") if event == _ANY else (call(event), call(blamed.text("eventId") or event))
             stuck = sign < 0 and short and not paired
             found.append(Imbalance(blamed.node, f"{what} is {text}{where}", missing=missing, named=named, stuck=stuck))

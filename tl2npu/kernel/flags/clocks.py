@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, product
 from math import lcm
 from operator import ge
 
@@ -23,6 +23,7 @@ from tl2npu.kernel.flags.automatic import Automatic, on_side, pipe_on, waits_aro
 from tl2npu.kernel.flags.listed import singles
 from tl2npu.kernel.flags.parts import GiveUp, no_flags_in
 from tl2npu.kernel.flags.pipes import PIPES, Part, Touch, exchanged, ordered_touches, pipe_of, touches_of, waits_for_all
+from tl2npu.kernel.flags.queues import Queues
 from tl2npu.kernel.flags.seen import Conflict, Seen, Stuck
 from tl2npu.kernel.flags.terms import Condition, Terms, Unknown, value
 from tl2npu.kernel.model import (
@@ -91,7 +92,9 @@ class Run:
         self.flags: dict[Hashable, deque[Clock]] = defaultdict(deque)
         self.crossing: dict[Hashable, deque[tuple[Clock, Sync]]] = defaultdict(deque)
         self.history: dict[Buffer, list[Seen]] = defaultdict(list)
+        self.queues = {side: Queues() for side in self.cores}
         self.steps = self.loads = self.taken = 0
+        self.later = self.cut = False
         self.exact = self.crosses = True
         self.doubtful: set[tuple[str, ...]] = set()
         self.shared = exchanged(self.kernel)
@@ -199,6 +202,8 @@ class Run:
                     pipes = (self._pipe(sync, "src"), self._pipe(sync, "dst"), sync.text("eventId"))
                     counts[pipes] += 1 if name == "set_flag" else -1
             self.doubtful |= {pipes[:2] for pipes, count in counts.items() if count}
+        for queues, (src, dst) in product(self.queues.values(), sorted(self.doubtful)):
+            queues.let_pass(src, dst)
 
     def _loop(
         self, stmt: Loop, side: Side, turn: dict[str, int | None], arms: frozenset[tuple[int, bool, Hashable]]
@@ -209,6 +214,7 @@ class Run:
         if len(stmt.ranges) != 1:
             self.exact = False
             for number in range(_TURNS):
+                self.later = self.later or number > 0
                 later = {str(item.var): None for item in stmt.ranges}
                 yield from self._block(stmt.body, side, {**turn, **later, f"turn {id(stmt)}": number}, arms)
             return
@@ -220,8 +226,9 @@ class Run:
         step = item.step or const(1)
         try:
             by, count = self._value(step, turn), self._value(ceildiv(item.extent, step), turn)
+            known = True
         except Unknown:
-            self.exact = False
+            self.exact = known = False
             by, count = 1, 2 * self.period
         try:
             start = self._value(item.start, turn)
@@ -229,6 +236,8 @@ class Run:
             start = 0
         rounds = max(0, (count - self.period - 1) // self.period - 1) * self.period
         for number in chain(range(min(self.period, count)), range(self.period + rounds, count)):
+            self.later = self.later or (not known and number > 0)
+            self.cut = self.cut or bool(rounds and number >= self.period)
             yield start + number * by
 
     def _value(self, sym: Sym, turn: dict[str, int | None]) -> int:
@@ -246,6 +255,7 @@ class Run:
         found = self._touches(stmt, turn, _LANES in turn)
         if self.pipes and waits_for_all(stmt):
             self._barrier(first)
+            self.queues[side].put(stmt, None, False, self.later, self.cut)
         if self.automatic is not None:
             found = self._ordered(self.automatic, stmt, side, found, _LANES in turn)
         started: set[int] = set()
@@ -264,6 +274,8 @@ class Run:
             self.clocks[thread][thread] += 1
         if isinstance(stmt, Op) and stmt.op.name in RESULT_OF_SCALAR_UNIT and self.pipes:
             self._follow(first, first + _NUMBER["V"])
+        if started and isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM:
+            self.queues[side].product(stmt, self.later, self.cut)
         if started and isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM and self.pipes:
             self._follow(first + _NUMBER["MTE1"], first + _NUMBER["M"])
             self._follow(first + _NUMBER["MTE2"], first + _NUMBER["MTE1"])
@@ -371,9 +383,9 @@ class Run:
             return
         if name == "barrier_all" or (name == "pipe_barrier" and self._pipe(stmt, "pipe") == "ALL"):
             self._barrier(first)
+            self.queues[side].put(stmt, None, False, self.later, self.cut)
         elif name in ("set_flag", "wait_flag"):
-            if self.pipes:
-                self._in_core(stmt, side, first, turn)
+            self._in_core(stmt, side, first, turn)
         elif name == "set_cross_flag":
             thread = first + (_NUMBER.get(self._pipe(stmt, "pipe"), 0) if self.pipes else 0)
             self._follow(thread, first)
@@ -390,7 +402,13 @@ class Run:
         if src not in _NUMBER or dst not in _NUMBER:
             raise GiveUp
         sets = stmt.op.name == "set_flag"
-        key = (side, src, dst, self._event(stmt, "eventId", turn))
+        event = self._event(stmt, "eventId", turn)
+        key = (side, src, dst, event)
+        self.queues[side].put(stmt, (src, dst, event), sets, self.later, self.cut)
+        if isinstance(event, str):
+            self.queues[side].let_pass(src, dst)
+        if not self.pipes:
+            return
         thread = first + _NUMBER[src if sets else dst]
         self._follow(thread, first)
         if sets:

@@ -67,14 +67,21 @@ class Clocks:
         mine = self.now[thread]
         if (token <= mine).all():
             return False
-        np.maximum(mine, token, out=mine)
+        self._join(thread, token)
         return True
 
     def follow(self, thread: int, other: int) -> None:
         """``thread`` goes on after what ``other`` has done so far."""
         if thread != other:
             self.released[other] = True
-            np.maximum(self.now[thread], self.now[other], out=self.now[thread])
+            self._join(thread, self.now[other])
+
+    def _join(self, thread: int, token: Token) -> None:
+        """Its own time stays, also behind one that takes all that it will do as done."""
+        mine = self.now[thread]
+        own = mine[thread]
+        np.maximum(mine, token, out=mine)
+        mine[thread] = own
 
 
 def merged(tokens: list[Token]) -> Token:

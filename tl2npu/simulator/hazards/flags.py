@@ -2,7 +2,7 @@
 
 Flags inside a core are per (source pipe, destination pipe, event id); the n-th wait goes with the n-th set. A wait may
 stand before its set in the text (the pipe waits, not the scalar unit); the order that the set gives is then taken as
-given from the wait on.
+given from the wait on, and whether the pipe that sets it ever comes so far is another question (:mod:`.stalls`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from tl2npu.dialects.ascend.sync import EVENT_IDS, OLD_IDS
 from tl2npu.simulator.hazards.clocks import Token, merged
 from tl2npu.simulator.hazards.hazard import DEADLOCK, ERROR, FLAG_RANGE, NOTE, REDUNDANT, UNPAIRED, Hazard, Party
+from tl2npu.simulator.hazards.stalls import Stalls
 from tl2npu.simulator.machine.sync import Core
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Flags:
         self.observer = observer
         self.queues: dict[Any, deque[tuple[Token, Party]]] = defaultdict(deque)
         self.owed: dict[Any, deque[tuple[Party, int]]] = defaultdict(deque)
+        self.stalls: dict[tuple[int, str, int], Stalls] = defaultdict(Stalls)
         self.useful: dict[tuple[Any, ...], tuple[Party, Party, str] | None] = {}
 
     def _party(self, core: Core, site: int, action: str, pipe: str) -> Party:
@@ -75,16 +77,19 @@ class Flags:
         """A set; a pipe that waits already gets its due."""
         self.range(core, site, number, "event id", EVENT_IDS, OLD_IDS)
         key = (core.block, core.kind, core.number, src.upper(), dst.upper(), number)
+        party = self._party(core, site, "Set", src)
+        self.stalls[key[:3]].hand_out("Set", key[3:], party)
         if self.owed[key]:
             self.owed[key].popleft()
             return
-        self.queues[key].append((clock, self._party(core, site, "Set", src)))
+        self.queues[key].append((clock, party))
 
     def wait(self, core: Core, site: int, src: str, dst: str, number: int) -> None:
         """A wait takes the oldest set."""
         observer = self.observer
         key = (core.block, core.kind, core.number, src.upper(), dst.upper(), number)
         party = self._party(core, site, "Wait", dst)
+        self.stalls[key[:3]].hand_out("Wait", key[3:], party)
         thread = observer.pipe_thread(core, dst)
         if observer.pipes:
             observer.clocks.follow(thread, observer.thread(core))
@@ -99,6 +104,18 @@ class Flags:
             if clock.any():
                 self._judge(setter, party, useful, f"flag {src} -> {dst} {number}")
 
+    def all_wait(self, core: Core, site: int) -> None:
+        """A barrier of all pipes of a core."""
+        found = self.stalls.get((core.block, core.kind, core.number))
+        if found is not None:
+            found.hand_out("Barrier", None, self._party(core, site, "Wait", ""))
+
+    def product(self, core: Core, site: int) -> None:
+        """A matrix product that sets and waits for flags of its own."""
+        found = self.stalls.get((core.block, core.kind, core.number))
+        if found is not None:
+            found.product(self._party(core, site, "Wait", ""))
+
     # what is left
 
     def end(self, left: list[tuple[Core | None, Any, list[Token]]]) -> None:
@@ -110,8 +127,15 @@ class Flags:
         for (*_, src, dst, number), queue in self.queues.items():
             for party in {party: None for _, party in queue}:
                 report.add(_alone(f"flag {src} -> {dst} {number}", party))
-        for (*_, src, dst, number), waits in self.owed.items():
-            for party, _ in waits:
+        circles: set[Any] = set()
+        for core, stalls in self.stalls.items():
+            if (found := stalls.message()) is not None:
+                report.without_races(found[0].block, found[0].core)
+                report.add(Hazard(DEADLOCK, found[1], "", "", found[0]))
+                circles |= {(*core, *wait.flag) for wait, _ in stalls.circle() if wait.flag is not None}
+        for key, waits in self.owed.items():
+            src, dst, number = key[3:]
+            for party, _ in waits if key not in circles else ():
                 message = (
                     f"deadlock: PIPE_{dst} of block {party.block} ({party.core}) waits for flag {src} -> {dst} "
                     f"{number} at {party.site}, which nothing sets"
@@ -119,6 +143,7 @@ class Flags:
                 report.add(Hazard(DEADLOCK, message, "", "", party))
         self.queues.clear()
         self.owed.clear()
+        self.stalls.clear()
 
     def _judge(self, setter: Party, waiter: Party, useful: bool, what: str) -> None:
         key = (waiter.site, what)

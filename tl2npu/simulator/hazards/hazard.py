@@ -7,7 +7,7 @@ from typing import Any
 
 from tl2npu.simulator.ir.stmt import Site
 
-RAW, WAR, WAW = "RAW", "WAR", "WAW"
+RAW, WAR, WAW = RACES = ("RAW", "WAR", "WAW")
 UNINITIALISED = "uninitialised-read"
 UNWRITTEN_OUTPUT = "unwritten-output"
 OUT_OF_BOUNDS = "out-of-bounds"

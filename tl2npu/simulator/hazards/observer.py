@@ -203,6 +203,7 @@ class Observer:
     def arrive_all(self, core: Core, site: int) -> Token:
         """A barrier among cores; it waits for all pipes."""
         thread = self.thread(core)
+        self.flags.all_wait(core, site)
         if self.pipes:
             self.barrier(thread)
         return self.clocks.release(thread)
@@ -226,8 +227,10 @@ class Observer:
 
     def pipe_barrier(self, core: Core, site: int, pipe: str) -> None:
         """``T.pipe_barrier``, ``T.barrier_all``. Of one pipe: its instructions are in order anyway here."""
-        if self.pipes and pipe.lower().removeprefix("pipe_") == "all":
-            self.barrier(self.thread(core))
+        if pipe.lower().removeprefix("pipe_") == "all":
+            self.flags.all_wait(core, site)
+            if self.pipes:
+                self.barrier(self.thread(core))
 
     # cells and events
 

@@ -90,6 +90,17 @@ class Report:
         if self.fatal and hazard.severity == ERROR and not quiet:
             raise HazardFound(hazard)
 
+    def without_races(self, block: int, core: str) -> None:
+        """Forget the accesses of a core that nothing orders: it never comes to them."""
+        own = {
+            key
+            for key, one in self._found.items()
+            if one.kind in kinds.RACES
+            and one.second is not None
+            and (one.second.block, one.second.core) == (block, core)
+        }
+        self._found = {key: one for key, one in self._found.items() if key not in own}
+
     def writer(self, buffer: str, index: tuple[int, ...]) -> Writer | None:
         """The statement that wrote an element of a tensor in the last call; None if none did.
 

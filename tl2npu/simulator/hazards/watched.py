@@ -68,6 +68,8 @@ class Watched(Access):
         self.step_reads = False
         if self.observer.pipes:
             self.observer.issue(self.thread, before, self.step)
+        if self.step.gemm:
+            self.observer.flags.product(self.core, self.step_site)
 
     def flush(self) -> None:
         """The statement is over: enter what it wrote."""

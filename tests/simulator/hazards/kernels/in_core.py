@@ -248,6 +248,38 @@ def late(event, N=16):
 
 
 @tilelang.jit(out_idx=[1])
+def circle(primed, barrier, early, N=16):
+    """A tile that is free again once it is stored; ``primed``: and is so from the start."""
+
+    @T.prim_func
+    def main(A: T.Tensor((4 * N,), "float32"), B: T.Tensor((4 * N,), "float32")):
+        with T.Kernel(1, is_npu=True) as (cid, vid):
+            a = T.alloc_ub((N,), "float32")
+            with T.Scope("V"):
+                if primed:
+                    T.set_flag("mte3", "mte2", 0)
+                for i in T.serial(4):
+                    T.wait_flag("mte3", "mte2", 0)  # circle: free
+                    if early:
+                        T.wait_flag("mte2", "v", 0)  # circle: early
+                    if barrier:
+                        T.barrier_all()  # circle: barrier
+                    T.copy(A[i * N], a)
+                    T.set_flag("mte2", "v", 0)  # circle: loaded
+                    if not early:
+                        T.wait_flag("mte2", "v", 0)
+                    T.tile.add(a, a, 1.0)
+                    T.set_flag("v", "mte3", 0)
+                    T.wait_flag("v", "mte3", 0)
+                    T.copy(a, B[i * N])
+                    T.set_flag("mte3", "mte2", 0)
+                if primed:
+                    T.wait_flag("mte3", "mte2", 0)
+
+    return main
+
+
+@tilelang.jit(out_idx=[1])
 def constant(same, N=16):
     """A tile is loaded again in each round while the vector pipe still reads it: harmless if it is the same tile."""
 
