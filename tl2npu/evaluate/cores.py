@@ -19,7 +19,7 @@ from tl2npu.evaluate.crew import Member
 from tl2npu.evaluate.expressions import Run
 from tl2npu.evaluate.values import Array, Frame, Tile
 from tl2npu.kernel.model import Memory
-from tl2npu.kernel.style import Dialect
+from tl2npu.kernel.style import NPUIR, Dialect
 from tl2npu.source.names import Names
 
 
@@ -52,6 +52,15 @@ class Cores(Calls):
         self.threads: tuple[int, ...] = ()
         self.numbers: dict[int, Array] = {}
         self.member: Member | None = None
+        self.is_in_scope = False
+
+    @property
+    def stores_scalars(self) -> bool:
+        """Whether the core at work stores single elements of tensors: outside of a scope AUTO_CV_COMBINE gives these
+        statements to the cube core, which runs them once (``CVCombineEmitter`` of ``ascend_combinecv.cc``)."""
+        if self.dialect in ("gpu", NPUIR) or self.is_in_scope or self.lanes:
+            return True
+        return self.core == 0 if self.member is None else self.member.side == "C"
 
     def enter(self, core: int) -> None:
         """Go on as this vector core."""

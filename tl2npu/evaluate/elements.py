@@ -30,8 +30,8 @@ def load(tile: Tile, index: Sequence[Array], zeros: bool) -> Array:
         inside = all(0 <= item < size for item, size in zip(index, tile.shape, strict=True))
         if inside:
             return tile.data[tuple(index)]
-        if zeros:
-            raise NotChecked(f"an element outside of `{tile.name}` is read")
+        if tile.in_global and not zeros:
+            raise Fault(f"an element outside of `{tile.name}` is read")
         return _outside(tile, zeros)[()]
     slices = _window(tile.data.shape, index)
     if slices is not None:

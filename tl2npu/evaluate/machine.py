@@ -60,7 +60,7 @@ class Machine(Statements):
         self._withs: dict[int, cst.If | list[cst.BaseExpression]] = {}
         self.look: Callable[[Machine, cst.CSTNode], None] | None = None
         self.others: Sequence[Machine] = ()
-        self.is_crew = self.is_in_scope = False
+        self.is_crew = False
         self.slots: Sequence[Slots] = ()
         self.alternates = False
 
@@ -185,8 +185,9 @@ class Machine(Statements):
                 self.threads_of_group = WARP_GROUP * len(item.args)
             elif op is None or (op.kind is not Kind.SCOPE and op.name not in ("rs",)):
                 raise NotChecked(f"`with {code(item)}` has no meaning here")
-            elif self.member is not None and op.name == "Scope" and isinstance(item, cst.Call):
-                mine = self.is_in_scope = self.value(item.args[0].value) == self.member.side
+            elif op.name == "Scope" and isinstance(item, cst.Call):
+                mine = self.member is None or self.value(item.args[0].value) == self.member.side
+                self.is_in_scope = mine
         if mine:
             self.statements(body_of(node))
         self.threads_of_group, self.is_in_scope = 0, before

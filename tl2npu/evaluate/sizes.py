@@ -228,6 +228,9 @@ class _Choice:
         if name in values and isinstance(values[name], int):
             return int(values[name])  # type: ignore[call-overload,no-any-return]
         period = self.period(name, values)
+        part = max(self._parts(name, _numbers(values)), default=1)
+        if period == 1 < part <= _LARGEST_PERIOD and name not in self.multiples:
+            return part + part // 2 + 1
         ragged = 1 < period <= _LARGEST_PERIOD and name not in self.multiples
         return self.least(name, period, period // 2 + 1 if ragged else 0, values)
 

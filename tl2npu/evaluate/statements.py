@@ -199,6 +199,8 @@ class Statements(Cores):
             target.assign(value)
             return
         self.spend(math.prod(self.lanes))
+        if target.tile.in_global and not self.stores_scalars:
+            return
         if isinstance(value, (tuple, str, Tile)):
             raise NotChecked(f"`{target.tile.name}` is assigned what is not a number")
         if self.watch is not None and self.lanes and not target.tile.local:

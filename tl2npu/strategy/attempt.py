@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 import libcst as cst
 
 from tl2npu.checks.cross_core.unordered import missed
+from tl2npu.checks.elements_behind import elements_behind
 from tl2npu.checks.memory_plan import fitting
-from tl2npu.checks.npuir.edges import elements_behind, overruns
+from tl2npu.checks.npuir.edges import overruns
 from tl2npu.checks.operators import starts
 from tl2npu.checks.operators.starts import planes
 from tl2npu.checks.row_split.evenness import unproved_evenness
@@ -26,10 +27,10 @@ from tl2npu.kernel.tensors import stored_tensors
 from tl2npu.passes.ascend import allocations_apart, barriers, guards
 from tl2npu.passes.gpu.memory import guarded_planes
 from tl2npu.passes.job import Fork, Job
-from tl2npu.passes.npuir import element_tails
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
 from tl2npu.passes.pipelines.forms import write
 from tl2npu.passes.pipelines.traits import Traits
+from tl2npu.passes.plain import element_tails
 from tl2npu.passes.plain.macros import inline as macros
 from tl2npu.results import Diagnostic, Severity
 from tl2npu.source.edits import Edits
@@ -251,6 +252,7 @@ def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
     """
     if form != "npuir" and kind.is_rewritten:
         guarded_planes.guard(job, planes(subject_of(job)))
+        element_tails.guard(job, elements_behind(subject_of(job)))
     if form != "npuir" or kind.style == "npuir":
         return
     found = list(overruns(subject_of(job)))

@@ -369,6 +369,6 @@ def test_an_element_that_the_compiler_would_guard_gets_a_name() -> None:
     body += "for i in T.Parallel(16):\n    total[i] = total[0]\nT.copy(total, O[bx * 16])\n"
     text = gpu_file(params, body).replace("    @T.prim_func", "    M = T.dynamic('M')\n\n    @T.prim_func", 1)
     new = migrated(text)
-    assert "s_value = S[bx * 16 + k]\n" in new
+    assert "if bx * 16 + k < M:\n                    s_value = S[bx * 16 + k]\n" in new
     assert "total[0] += s_value\n" in new
     assert "total[0] += S[k]\n" in new

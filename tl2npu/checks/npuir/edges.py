@@ -6,15 +6,14 @@ takes the region as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tl2npu.checks.operators.samples import Place, Sampler
 from tl2npu.checks.operators.starts import moves
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.factories.callers import callers_of
-from tl2npu.kernel.model import Copy, Memory, Operand, Range, Store, in_parallel
-from tl2npu.kernel.npuir_loops import scalar_reason
+from tl2npu.kernel.model import Copy, Memory, Operand
 from tl2npu.kernel.symbolic import Opaque, Sym, Var
 
 _SOME = (64, 200)
@@ -64,13 +63,13 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
             if place.bounds.is_not_negative(goal):
                 continue
             tried = calls
-            names = _sizes(place, goal)
-            found = _found(sampler, move.placed, goal, tried)
+            names = sizes_of(place, goal)
+            found = found_for(sampler, move.placed, goal, tried)
             own = size.variables() - extent.variables()
             if not any(names <= known.keys() for known in calls) and not found:
                 if calls and all(own <= known.keys() and names - known.keys() <= launched for known in calls):
                     tried = [{**dict.fromkeys(names, some), **known} for known in calls for some in _SOME]
-                    found = _found(sampler, move.placed, goal, tried)
+                    found = found_for(sampler, move.placed, goal, tried)
                 else:
                     sizes |= own
             if asks and not found:
@@ -78,58 +77,18 @@ def overruns(subject: Subject) -> Iterator[Overrun]:
             if found:
                 wrong.append(axis)
                 shown = shown or found[0]
-                if _found(sampler, move.placed, place.bounds.expanded(size - low - 1), tried):
+                if found_for(sampler, move.placed, place.bounds.expanded(size - low - 1), tried):
                     outside.add(axis)
         if wrong or sizes:
             yield Overrun(stmt, tuple(wrong), frozenset(outside), shown, bool(wrong), frozenset(sizes))
 
 
-def elements_behind(subject: Subject) -> Iterator[tuple[Store, Mapping[Operand, tuple[int, ...]]]]:
-    """Elements of a tensor that a ``T.Parallel`` stores or loads one by one, perhaps behind the end, with the axes
-    along which it does: where the calls of the file give the sizes, those decide. A row that a table picks is
-    trusted, and what becomes a vector operation on rows is left to it."""
-    sampler = Sampler(subject)
-    values = [c.values for c in callers_of(subject.file, subject.located, given=subject.options.calls)]
-    for placed in subject.statements:
-        stmt = placed.stmt
-        if not isinstance(stmt, Store) or stmt.via or not in_parallel(placed.parents):
-            continue
-        place, calls = sampler.place(placed), sampler.calls(placed, values)
-        moving = {name for item in placed.ranges for name in item.var.names}
-        outermost = next(loop for loop in placed.loops if loop.kind == "parallel")
-        in_rows = not scalar_reason(outermost, subject.late, subject.file.names)
-        found: dict[Operand, tuple[int, ...]] = {}
-        for operand in (stmt.target, *stmt.value.loads):
-            if operand.buffer.memory is not Memory.GM or (in_rows and _along_rows(operand, placed.ranges[-1])):
-                continue
-            for axis, (dim, size) in enumerate(zip(operand.dims or (), operand.buffer.shape, strict=False)):
-                goal = place.bounds.expanded(size - 1 - dim.lo)
-                if not _goes_along(dim.lo, moving) or place.bounds.is_not_negative(goal):
-                    continue
-                names, from_table = _sizes(place, goal), any(isinstance(atom, Opaque) for atom in goal.atoms())
-                known = not from_table and any(names <= call.keys() for call in calls)
-                if not known or _found(sampler, placed, goal, calls):
-                    found[operand] = (*found.get(operand, ()), axis)
-        if found:
-            yield stmt, found
-
-
-def _sizes(place: Place, goal: Sym) -> set[str]:
+def sizes_of(place: Place, goal: Sym) -> set[str]:
     """The sizes that an expression depends on."""
     return {atom.name for atom in place.everything(goal) if isinstance(atom, Var)} - place.bounds.ranges.keys()
 
 
-def _goes_along(index: Sym, moving: Set[str]) -> bool:
-    """Whether a loop counts in an index itself, not only in that of a table."""
-    counted = (atom for monomial, _ in index.terms for atom in monomial if not isinstance(atom, Opaque))
-    return any(atom.names & moving for atom in counted)
-
-
-def _along_rows(operand: Operand, innermost: Range) -> bool:
-    return operand.dims is not None and operand.dims[-1].lo.depends_on(str(innermost.var))
-
-
-def _found(sampler: Sampler, placed: Placed, goal: Sym, tried: Iterable[Mapping[str, int]]) -> list[str]:
+def found_for(sampler: Sampler, placed: Placed, goal: Sym, tried: Iterable[Mapping[str, int]]) -> list[str]:
     """Where a number is negative, for those sizes that show it."""
     return [where for known in tried if (where := sampler.find(placed, goal, known)) is not None]
 

@@ -18,11 +18,11 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Branch, Let, Loop, Range, Store, walk
 from tl2npu.kernel.ranges.reach import Reach, lies_inside, parents_of
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.vectorised import called, flat, is_vector, needs_vector, outer_loops
+from tl2npu.passes.npuir.vectorised import called, is_vector, needs_vector, outer_loops
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.numbers import number_type
 from tl2npu.passes.writing.plan import Plan
-from tl2npu.passes.writing.statements import Names, parse
+from tl2npu.passes.writing.statements import Names, flat, parse
 from tl2npu.passes.writing.substitute import Unclear, substituted
 from tl2npu.passes.writing.tiles import dtype_text, shape_text
 from tl2npu.source.tree import mentioned, nodes_of, replaced

@@ -13,10 +13,9 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Memory, Op, Operand, Scalar, Stmt
 from tl2npu.kernel.numbers import is_zero
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.vectorised import flat
 from tl2npu.passes.writing.numbers import literal
 from tl2npu.passes.writing.plan import Plan
-from tl2npu.passes.writing.statements import Names, expression, parse
+from tl2npu.passes.writing.statements import Names, expression, flat, parse
 from tl2npu.source.tree import mentioned, walk
 
 

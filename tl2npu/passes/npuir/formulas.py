@@ -14,9 +14,9 @@ import libcst as cst
 from tl2npu.dialects.functions import FUNCTIONS, NPUIR_TILES, NPUIR_VECTOR
 from tl2npu.kernel.model import Store, walk_with_parents
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.vectorised import called, flat
+from tl2npu.passes.npuir.vectorised import called
 from tl2npu.passes.writing.numbers import element_type
-from tl2npu.passes.writing.statements import expression, factor
+from tl2npu.passes.writing.statements import expression, factor, flat
 from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import replaced

@@ -16,10 +16,10 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Let, Loop, Operand, Range, Stmt, Store, walk, walk_with_parents
 from tl2npu.passes.job import Job
 from tl2npu.passes.npuir.formulas import FORMULAS, as_float32, formula_text, narrow_type
-from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, covers, flat, is_vector, without_lowering
+from tl2npu.passes.npuir.vectorised import VECTOR_ONLY, called, covers, is_vector, without_lowering
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.plan import Line, Plan
-from tl2npu.passes.writing.statements import Names, expression, factor, parse, shape_text
+from tl2npu.passes.writing.statements import Names, expression, factor, flat, parse, shape_text
 from tl2npu.passes.writing.tiles import dtype_text, last_allocation
 from tl2npu.passes.writing.tiles import shape_text as shape_of
 from tl2npu.source.tree import mentioned, replaced

@@ -19,9 +19,9 @@ from tl2npu.kernel.ranges.bounds import Bounds
 from tl2npu.kernel.ranges.reach import Reach, chosen_parts, lies_inside
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
-from tl2npu.passes.npuir.vectorised import called, flat, is_vector
+from tl2npu.passes.npuir.vectorised import called, is_vector
 from tl2npu.passes.writing.plan import Plan
-from tl2npu.passes.writing.statements import parse
+from tl2npu.passes.writing.statements import flat, parse
 from tl2npu.source.tree import mentioned, nodes_of
 
 _CHOICE = "if_then_else"

@@ -7,7 +7,6 @@ any other runs element by element, and there the code generator knows four funct
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
@@ -15,13 +14,11 @@ import libcst as cst
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.functions import FUNCTIONS, NPUIR_VECTOR
 from tl2npu.dialects.npuir import OPERATORS
-from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Dim, Loop, Operand, Range, Store, in_parallel, walk_with_parents
 from tl2npu.kernel.npuir_loops import in_steps_of_one
 from tl2npu.passes.job import Job
 from tl2npu.source.tree import calls_in
 
-_COMMENT = re.compile(r"#[^\n]*")
 VECTOR_ONLY = NPUIR_VECTOR - {"exp", "log"} | {"if_then_else"}
 """Functions that only vector operations have."""
 _TESTS = frozenset({"isfinite", "isinf", "isnan"})
@@ -31,11 +28,6 @@ def called(job: Job, node: cst.CSTNode) -> Iterator[tuple[cst.Call, str]]:
     """The calls of functions of TileLang in an expression, inner ones first."""
     found = [(call, name) for call in calls_in(node) if (name := job.file.names.operator(call.func))]
     yield from reversed(found)
-
-
-def flat(node: cst.CSTNode) -> str:
-    """The text of an expression on one line, without comments."""
-    return " ".join(_COMMENT.sub("", code(node)).split())
 
 
 def outer_loops(job: Job) -> Iterator[Loop]:

@@ -10,10 +10,13 @@ from itertools import chain, count
 import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Kernel
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.imports import spelling
 from tl2npu.source.tree import mentioned, names_in, nodes_of, remembered
+
+_COMMENT = re.compile(r"#[^\n]*")
 
 _OPERATOR = re.compile(r"(?<![\w.])T\.([A-Za-z_][\w.]*)")
 NUMBER = re.compile(r"_\d+$")
@@ -39,6 +42,11 @@ def parse(job: Job, text: str, at: cst.CSTNode) -> list[cst.SimpleStatementLine 
 def expression(job: Job, text: str, at: cst.CSTNode) -> cst.BaseExpression:
     """The expression of a text that uses ``T.``."""
     return cst.parse_expression(spelled(job, text, at), _config(job.module))
+
+
+def flat(node: cst.CSTNode) -> str:
+    """The text of an expression on one line, without comments."""
+    return " ".join(_COMMENT.sub("", code(node)).split())
 
 
 @remembered
