@@ -8,19 +8,17 @@ where COMBINE divides the work (``src/transform/ascend_combinecv.cc``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, product
+from itertools import product
 from typing import cast
 
 from tl2npu.checks.cross_core.channels import on_chip
+from tl2npu.checks.cross_core.remedies import remedy
 from tl2npu.checks.operators.vector_form import parallel_stores
-from tl2npu.checks.subject import Finding, Placed, Subject
-from tl2npu.kernel.expressions import code
+from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
 from tl2npu.kernel.flags.automatic import Automatic, cores_of_barriers
-from tl2npu.kernel.flags.balance import Imbalance, imbalances
 from tl2npu.kernel.flags.clocks import Run
 from tl2npu.kernel.flags.parts import GiveUp
-from tl2npu.kernel.flags.pipes import PIPES
 from tl2npu.kernel.flags.seen import Conflict, Seen, Stuck
 from tl2npu.kernel.flags.waits import may_come_early
 from tl2npu.kernel.model import Branch, Copy, Loop, Op, ScopeBlock, Side, Stmt, Sync
@@ -181,7 +179,8 @@ def _in_one_pipeline(subject: Subject, conflict: Conflict) -> bool:
 def _of(subject: Subject, group: Sequence[Conflict]) -> Finding:
     first, second = group[0].first, group[0].second
     lines = [subject.file.index.position(one.first.stmt.node).line for one in group]
-    shown, help = f"{_shown(first)} on line {lines[0]}", _remedy(subject, group, max(lines))
+    last = max((one.first.stmt for one in group), key=lambda stmt: subject.file.index.position(stmt.node).line)
+    shown, help = f"{_shown(first)} on line {lines[0]}", remedy(subject, group, last)
     others = sorted({subject.file.index.position(one.second.stmt.node).line for one in group[1:]})
     name = second.touch.buffer.name
     if first.side is not second.side:
@@ -195,61 +194,6 @@ def _of(subject: Subject, group: Sequence[Conflict]) -> Finding:
     done = "written" if first.touch.writes else "read"
     text = f"`{name}` is overwritten before {shown} has {done} it: {how}"
     return Finding("TL781", second.stmt.node, text, help=help)
-
-
-def _remedy(subject: Subject, group: Sequence[Conflict], line: int) -> str:
-    """The wait that is missing where a flag is set; else both calls, with a number that the kernel does not use."""
-    first, second = group[0].first, group[0].second
-    order = {id(placed.stmt): placed.order for placed in subject.statements}
-    again = ""
-    if order[id(second.stmt)] < order[id(first.stmt)]:  # in the next iteration
-        again = "; set it once more before the loop, and wait once more behind it"
-    flags = [(placed.stmt, placed) for placed in subject.statements if isinstance(placed.stmt, Sync)]
-    if first.side is second.side:
-        wait = f'T.wait_flag("{first.touch.pipe.lower()}", "{second.touch.pipe.lower()}"'
-        for found in imbalances(subject.kernel, subject.located.evaluator):
-            if found.missing.startswith(wait):
-                setters = [placed for flag, placed in flags if wait.replace("T.wait", ".set", 1) in code(flag.call)]
-                return _missing_wait(subject, found, second.stmt, setters)
-        number = _unused(flags, "eventId")
-        pipes = f'"{first.touch.pipe.lower()}", "{second.touch.pipe.lower()}", {number}'
-        if len(group) > 1 and not again:
-            place = f"between line {line} and this"
-            return f"write `T.set_flag({pipes})` and `T.wait_flag({pipes})` {place}, or `T.barrier_all()`"
-        text = f"write `T.set_flag({pipes})` behind line {line} and `T.wait_flag({pipes})` before this"
-        return f"{text}{again}; or `T.barrier_all()` {f'behind line {line}' if again else 'between them'}"
-    pipe, number = first.touch.pipe, _unused(flags, "flag")
-    waits = {flag.text("flag") for flag, _ in flags if flag.op.name == "wait_cross_flag"}
-    for flag, placed in flags:
-        named = flag.text("pipe").strip("\"'").upper().removeprefix("PIPE_")
-        at = subject.file.index.position(flag.node).line
-        own = any(isinstance(parent, ScopeBlock) and parent.side is first.side for parent in placed.parents)
-        if not own or flag.op.name != "set_cross_flag" or at <= line or named not in PIPES:
-            continue
-        if flag.text("flag") not in waits:
-            wait = f"T.wait_cross_flag({flag.text('flag')})"
-            return f"write `{wait}` before this: line {at} sets that flag, and a wait is missing"
-        if named != pipe:
-            return f"`{code(flag.call)}` on line {at} waits for pipe {named} only: set it on pipe {pipe}"
-    pair = f'`T.set_cross_flag("{pipe}", {number})` behind line {line} and `T.wait_cross_flag({number})`'
-    return f"write {pair} before this{again}"
-
-
-def _missing_wait(subject: Subject, found: Imbalance, stmt: Stmt, setters: Sequence[Placed]) -> str:
-    """The wait for a flag that is set, where it runs as often as ``setters``: in front of loops that have none."""
-    setter = next(placed for placed in subject.statements if placed.stmt.node is found.node)
-    reader = next(placed for placed in subject.statements if placed.stmt is stmt)
-    within = {id(loop) for placed in (setter, *setters) for loop in placed.loops}
-    deeper = next((loop for loop in reader.loops if id(loop) not in within), None)
-    place = "this" if deeper is None else f"the loop on line {subject.file.index.line(deeper.node)}"
-    call = found.named if all(loop in reader.loops for loop in setter.loops) else found.missing
-    at = subject.file.index.position(found.node).line
-    return f"write `{call}` before {place}: line {at} sets that flag, and a wait is missing"
-
-
-def _unused(flags: Iterable[tuple[Sync, Placed]], name: str) -> int:
-    used = {flag.args[name].sym.constant for flag, _ in flags if name in flag.args}
-    return next(number for number in count() if number not in used)
 
 
 def _shown(seen: Seen) -> str:
