@@ -142,15 +142,42 @@ def test_two_vector_cores_share_the_rows() -> None:
     ("barrier", "waits"),
     [("T.barrier_all()", True), ('T.pipe_barrier("all")', True), ('T.pipe_barrier("mte2")', False), ("pass", False)],
 )
-def test_by_hand_the_pipes_wait_only_where_a_barrier_stops_all(barrier: str, waits: bool) -> None:
+@pytest.mark.parametrize("product", ["gemm_v0", "mma"])
+def test_by_hand_the_pipes_wait_where_a_barrier_stops_all_or_a_product_does(
+    barrier: str, waits: bool, product: str
+) -> None:
+    """``gemm_v0`` waits for the loads before it, and the loads and stores behind it wait for it (``common.h``)."""
     text = GEMM.format(sizes="1024, 1024, 1024, 64, 64, 64").replace(", pass_configs=PASS_CONFIGS", "")
     head, body = text.split('            out = T.alloc_L0C((bm, bn), "float")\n')
     scoped = head + '            out = T.alloc_L0C((bm, bn), "float")\n            with T.Scope("C"):\n'
     scoped += textwrap.indent(body.split("\n    return")[0], "    ") + "\n    return" + body.split("\n    return")[1]
     scoped = scoped.replace("    T.copy(A[", f"    {barrier}\n                    T.copy(A[")
-    found = one(scoped)
+    found = one(scoped.replace("T.gemm_v0", f"T.{product}"))
+    waits = waits or product == "gemm_v0"
     assert found.waits is waits
     assert found.expected == (found.serial if waits else found.overlapped)
+
+
+@pytest.mark.parametrize(
+    ("condition", "turns"),
+    [
+        ("k < 7", 7),
+        ("k == 0", 1),
+        ("k % 2 == 0", 4),
+        ("T.And(k > 1, k < 4)", 2),
+        ("k + 1 < 1024 // 128", 7),
+        ("k >= 0", 8),
+        ("k > 7", 0),
+        ("k < T.ceildiv(1024, 128) - 1", 7),
+        ("r[0] > 0.0", 8),  # depends on data: counts always
+    ],
+)
+def test_a_condition_on_the_index_of_a_loop_counts_as_often_as_it_holds(condition: str, turns: int) -> None:
+    add, exp = 24 + 2 * 64, 31 + 2 * 64
+    body = f"for k in T.serial(8):\n    if {condition}:\n        T.tile.exp(y, x)\n"
+    assert cycles(body) == turns * exp
+    if "r[" not in condition:
+        assert cycles(f"{body}    else:\n        T.tile.add(y, x, y)\n") == turns * exp + (8 - turns) * add
 
 
 def test_bytes_that_are_moved() -> None:

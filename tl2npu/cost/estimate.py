@@ -13,8 +13,9 @@ from tl2npu.cost.rates import RATES, Pipe
 from tl2npu.cost.work import Work
 from tl2npu.costs import Estimate, Load
 from tl2npu.devices import DEVICES
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.factories.callers import Caller
-from tl2npu.kernel.model import Loop, Side, Sync, walk
+from tl2npu.kernel.model import Loop, Op, Side, Sync, walk
 from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.stages import parts
 
@@ -138,6 +139,9 @@ def measured(
         if work.cycles[pipe]
     )
     by_core = [[load.cycles for load in loads if load.of_cube is cube] for cube in (True, False)]
+    stops = not subject.is_expert or _stops_all(subject)
+    cube, vector = by_core
+    products = any(isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM for stmt in subject.kernel.walk())
     launch = subject.kernel.launched
     grid = [extent.evaluate(known) for extent in launch.grid]
     blocks = None if None in grid else math.prod(extent or 0 for extent in grid)
@@ -148,9 +152,9 @@ def measured(
         device=subject.options.device,
         frequency=rate.frequency,
         loads=loads,
-        serial=max(map(sum, by_core)),
+        serial=max(sum(cube), sum(vector) if stops or not products else max(vector, default=0.0)),
         overlapped=max((load.cycles for load in loads), default=0.0),
-        waits=not subject.is_expert or _stops_all(subject),
+        waits=stops or products,
         waiting=None if subject.is_expert else waiting(subject, work, known),
         blocks=blocks,
         cores=cores or DEVICES[subject.options.device].cube_cores,

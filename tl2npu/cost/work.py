@@ -6,7 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from functools import cached_property
+from itertools import product, zip_longest
 
 import libcst as cst
 
@@ -20,6 +21,7 @@ from tl2npu.cost.rates import Instruction, Pipe, Rates
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.concrete import evaluate
+from tl2npu.kernel.flags.terms import Terms, Unknown
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
     Branch,
@@ -45,6 +47,7 @@ _FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "ln", "sqrt", "rsqrt", "si
 _QUOTIENTS = frozenset({"/", "div", "reciprocal", "//"})
 _BY_ONE = frozenset({"abs", "cast", "relu", "fill", "adds", "muls", "copy", "neg", "leaky_relu", "createvecindex"})
 _ASSUMED_TYPE = 4
+_MOST_TURNS = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ class Work:
 
     def __init__(self, subject: Subject, rate: Rates, known: Mapping[str, int], words: Mapping[str, str]) -> None:
         self.subject, self.rate, self.words = subject, rate, words
-        self.known = dict(known)
+        self.known, self._sizes = dict(known), dict(known)
+        self._values: dict[str, range] = {}
         self._lets: dict[str, int] = {}
         self.cycles: dict[Pipe, float] = defaultdict(float)
         self.bytes: dict[Pipe, float] = defaultdict(float)
@@ -157,6 +161,7 @@ class Work:
             if item in self._halved_rows:
                 turns = -(-turns // 2)
             self.known[str(item.var)] = (start or 0) + turns // 2 * step
+            self._values[str(item.var)] = range(start or 0, (start or 0) + turns * step, step)
             total *= turns
         return total if loop.kind != "persistent" else math.ceil(total / self._wave(loop))
 
@@ -175,7 +180,8 @@ class Work:
         return found
 
     def _branch(self, stmt: Branch, times: float) -> None:
-        """The arm that is taken, if Python decides; one that works beside one that only fills; else the longer one."""
+        """The arm that Python takes, or each as often as loops say; one that works beside one that only fills; else the
+        longer one."""
         taken: object = None
         if isinstance(stmt.node, cst.If) and self.subject.late.python_decides(stmt):
             try:
@@ -184,6 +190,11 @@ class Work:
                 taken = None
         if taken is not None:
             self._walk(stmt.then if taken else stmt.orelse, times)
+            return
+        share = self._held(stmt)
+        if share is not None:
+            self._walk(stmt.then, times * share)
+            self._walk(stmt.orelse, times * (1 - share))
             return
         arms = [arm for arm in (stmt.then, stmt.orelse) if not (arm and all(map(_only_fills, walk(arm))))]
         if len(arms) == 1 and arms[0]:
@@ -198,6 +209,26 @@ class Work:
             self._walk(arm, times)
             outcomes.append(self._state())
         self.cycles, self.bytes, self.count, self.parts = max(outcomes, key=lambda state: sum(state[0].values()))
+
+    def _held(self, stmt: Branch) -> float | None:
+        """In which part of the turns around it a condition holds; None if it depends on other things than these."""
+        condition = self._terms.condition(stmt.cond.node, stmt.env)
+        names = sorted(frozenset[str]().union(*(term.variables() for term in condition.terms())))
+        around = [self._values.get(name) for name in names]
+        values = [one for one in around if one is not None]
+        if not values or len(values) < len(around) or math.prod(map(len, values)) > _MOST_TURNS:
+            return None
+        try:
+            held = [condition.holds(dict(zip(names, turn, strict=True))) for turn in product(*values)]
+        except (Unknown, ZeroDivisionError):
+            return None
+        return sum(held) / len(held) if held else None
+
+    @cached_property
+    def _terms(self) -> Terms:
+        loops = (stmt for stmt in self.subject.kernel.walk() if isinstance(stmt, Loop))
+        names = frozenset(str(one.var) for loop in loops for one in loop.ranges)
+        return Terms(self.subject.located.evaluator, names, frozenset(), self._sizes)
 
     def _state(self) -> tuple[dict[Pipe, float], dict[Pipe, float], dict[Pipe, float], list[Part]]:
         return self.cycles, self.bytes, self.count, self.parts
