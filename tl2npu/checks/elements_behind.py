@@ -5,7 +5,7 @@ A GPU loads zeros there and stores nothing (``LegalizeSafeMemoryAccess``); no co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 
 from tl2npu.checks.npuir.edges import found_for, sizes_of
 from tl2npu.checks.operators.samples import Sampler
@@ -17,14 +17,16 @@ from tl2npu.kernel.npuir_loops import scalar_reason
 from tl2npu.kernel.style import NPUIR
 from tl2npu.kernel.symbolic import Opaque, Sym
 
+_SOME = 13
+"""A size that a launch gives, and no tile divides."""
 Behind = tuple[Stmt, Mapping[Operand, tuple[int, ...]]]
 """A statement, and the axes along which its elements may leave their tensors."""
 
 
-def elements_behind(subject: Subject) -> Iterator[Behind]:
+def elements_behind(subject: Subject, some: Callable[[], Sequence[Mapping[str, int]]]) -> Iterator[Behind]:
     """Elements that are not proved to lie in front of the end of their tensor: where the calls of the file give the
-    sizes, those decide. A row that a table picks is trusted, and what AscendNPU IR makes a vector operation on rows,
-    or Ascend C any vector operation, is left to it."""
+    sizes, those decide, else ``some`` that the kernel can be launched with. A row that a table picks is trusted, and
+    what AscendNPU IR makes a vector operation on rows, or Ascend C any vector operation, is left to it."""
     sampler, kernel = Sampler(subject), subject.kernel
     values = [c.values for c in callers_of(subject.file, subject.located, given=subject.options.calls)]
     blocks = set(kernel.launch.names) if kernel.launch is not None else set[str]()
@@ -48,8 +50,10 @@ def elements_behind(subject: Subject) -> Iterator[Behind]:
                 if not _goes_along(dim.lo, moving) or place.bounds.is_not_negative(goal):
                     continue
                 names, from_table = sizes_of(place, goal), any(isinstance(atom, Opaque) for atom in goal.atoms())
-                known = not from_table and any(names <= call.keys() for call in calls)
-                if not known or found_for(sampler, placed, goal, calls):
+                given = any(names <= call.keys() for call in calls)
+                late = dict.fromkeys(names & kernel.scalars.keys(), _SOME)
+                tried = calls if given else [{**late, **sizes} for sizes in (*calls, *some())]
+                if (from_table and parallel) or found_for(sampler, placed, goal, tried):
                     found[operand] = (*found.get(operand, ()), axis)
         if found:
             yield stmt, found

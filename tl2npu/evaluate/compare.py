@@ -148,11 +148,13 @@ class _Pair:
                     found = self._verdict(some, None, _ENOUGH[much])
                     if found.equal is False and len(self.old.done) < self.old.count:
                         found = self._verdict(*every)
-                if found.equal is False:
+                if found.equal is False and not self._leaves:
                     self._must_be_definite()
                     return replace(found, parting=self._parting(some))
-                return found
+                return replace(found, equal=None, why=self._leaves, behind=True) if found.equal is False else found
         except Fault as fault:
+            if self.label == _NEW and self._leaves:
+                return Outcome(None, self._leaves, bound, behind=True)
             if self.label == _NEW:
                 return Outcome(False, f"{fault}", bound, fails=True)
             return Outcome(None, f"{self.label}: {fault}", bound)
@@ -160,6 +162,12 @@ class _Pair:
             return Outcome(None, f"{self.label}: {missing}", bound, isinstance(missing, Unfit))
         except FAILS as error:
             return Outcome(None, f"{self.label}: {type(error).__name__} {error}", bound)
+
+    @property
+    def _leaves(self) -> str:
+        """A tensor behind which the old kernel reads single elements: numbers that tables draw can lead there."""
+        name = next((name for name, tensor in self.old.tensors.items() if tensor.left), None)
+        return "" if name is None else f"{_OLD}: an element outside of `{name}` is read"
 
     def _verdict(self, mine: Sequence[int], theirs: Sequence[int] | None, enough: int = WORK) -> Outcome:
         """Compare after these blocks; ``theirs`` are those of the new kernel, None for what the old one has done."""

@@ -32,6 +32,7 @@ def load(tile: Tile, index: Sequence[Array], zeros: bool) -> Array:
             return tile.data[tuple(index)]
         if tile.in_global and not zeros:
             raise Fault(f"an element outside of `{tile.name}` is read")
+        tile.left = True
         return _outside(tile, zeros)[()]
     slices = _window(tile.data.shape, index)
     if slices is not None:

@@ -90,6 +90,15 @@ def choose(
     return [one for one in (scaled, chosen) if one is not None], called
 
 
+def in_numbers(file: FileKernels, located: Located, kernel: Kernel) -> list[dict[str, int]]:
+    """The sizes of :func:`choose` by their names in the kernel."""
+    symbols = symbols_of(file)
+    return [
+        {**_numbers(one.bound), **{name: one.symbols[text] for name, text in symbols.items()}}
+        for one in choose(file, located, kernel)[0]
+    ]
+
+
 def switched(kernel: Kernel, chosen: Sizes) -> Sizes | None:
     """The same with the other value of each switch that the kernel names; None if it names none."""
     named = {name.value for name in nodes_of(kernel.node.body, cst.Name) if isinstance(name, cst.Name)}

@@ -37,7 +37,8 @@ class Tile:
     row of a halved loop, as a whole index of the other side of a copy, is one of its own (compiler-facts 1).
     ``sums``: lanes may add to one element (``T.alloc_reducer``). ``local``: each lane has all elements for itself,
     which are in ``lanes``. ``bits``: the flat mask that a comparison left in it. ``written``: some of it was stored.
-    ``slots``: of a workspace, whose readers wait for what is written to it.
+    ``slots``: of a workspace, whose readers wait for what is written to it. ``left``: single elements behind it were
+    read, which a GPU takes for 0.
     ``on_cube``: it lies in a memory of the cube core.
     """
 
@@ -53,6 +54,7 @@ class Tile:
     lanes: dict[tuple[int, ...], Array] = field(default_factory=dict)
     written: bool = False
     slots: Any = None
+    left: bool = False
     on_cube: bool = field(init=False)
 
     def __post_init__(self) -> None:

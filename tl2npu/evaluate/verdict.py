@@ -34,7 +34,8 @@ class Outcome:
     """``equal`` is None where the kernels could not be evaluated; ``why`` says what kept them, or where they differ.
 
     ``unfit``: the factory does not take the sizes; ``is_little``: what was stored tells nothing; ``parting``: the first
-    statements with other values, where they were found; ``fails``: the new kernel cannot be run.
+    statements with other values, where they were found; ``fails``: the new kernel cannot be run; ``behind``: they
+    differ, and the old one reads single elements behind a tensor.
     """
 
     equal: bool | None
@@ -44,6 +45,7 @@ class Outcome:
     is_little: bool = False
     parting: Parting | None = None
     fails: bool = False
+    behind: bool = False
 
     @property
     def shown_sizes(self) -> str:

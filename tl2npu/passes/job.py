@@ -80,7 +80,8 @@ class Job:
     ``users`` finds the other files that call a factory, None where nothing is known of them; ``promises`` are what
     these must do.
     ``staged``: a loop over both cores has stages. ``has_spent``: tiles were added to save time. ``has_looped``: a block
-    does several tasks. ``forks``: where :class:`Ways` part.
+    does several tasks. ``has_kept_inside``: an index ends with its tensor, behind which a GPU reads 0. ``forks``: where
+    :class:`Ways` part.
     ``made``: by id, nodes that passes wrote for a statement, and that statement.
     ``renamed``: the name that says for what an added tile was made, by the name that it has now.
     ``targets``: what the author compiles the kernel for, None once it is written for another target: the factory of
@@ -103,6 +104,7 @@ class Job:
     staged: bool = False
     has_spent: bool = False
     has_looped: bool = False
+    has_kept_inside: bool = False
     forks: dict[Parting, Fork] = field(default_factory=dict)
     users: Users | None = None
     targets: tuple[object, ...] | None = None

@@ -19,6 +19,7 @@ from tl2npu.checks.run import check_kernel, check_quickly
 from tl2npu.checks.subject import Check, Finding, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.dialects.limits import AUTHORS_OWN
+from tl2npu.evaluate import sizes
 from tl2npu.kernel.access import reads, writes
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
@@ -252,7 +253,7 @@ def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
     """
     if form != "npuir" and kind.is_rewritten:
         guarded_planes.guard(job, planes(subject_of(job)))
-        element_tails.guard(job, elements_behind(subject_of(job)))
+        _guard_elements(job)
     if form != "npuir" or kind.style == "npuir":
         return
     found = list(overruns(subject_of(job)))
@@ -267,8 +268,14 @@ def _end_with_tensors(job: Job, kind: Traits, form: str) -> None:
         more = f" (also line {', '.join(map(str, lines))})" if lines else ""
         text = f"AscendNPU IR does not clamp this copy at its tensor's end if {sizes} is not a multiple of the tile"
         job.note("TL439", first, text + more, "warning")
-    element_tails.guard(job, elements_behind(subject_of(job)))
+    _guard_elements(job)
     end_with_tensors(job, [Cut(one.copy, one.axes, one.outside) for one in found if one.known])
+
+
+def _guard_elements(job: Job) -> None:
+    """Single elements behind their tensors, which sizes show: those that the check of every run takes."""
+    found = elements_behind(subject_of(job), lambda: sizes.in_numbers(job.file, job.located, job.kernel))
+    element_tails.guard(job, found)
 
 
 def repair(job: Job, repairs: list[tuple[cst.CSTNode, str | None]]) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import libcst as cst
+
 from tl2npu.checks.subject import Subject
 from tl2npu.evaluate.compare import compared
 from tl2npu.evaluate.verdict import Outcome
@@ -21,6 +23,8 @@ from tl2npu.strategy.attempt import subject_of
 _READ = frozenset({"gpu", "vid", "workspace", "mixed", "expert", "npuir"})
 _WRITTEN = frozenset({"developer", "developer-threads1", "fallback", "npuir"})
 
+
+_UNSEEN = "the values depend on elements behind the end of a tensor, which a GPU takes for 0"
 
 Comparison = Callable[[Subject, Subject], Outcome]
 """Compares the kernel in another language that a first one was translated from with a second one, which that became."""
@@ -43,15 +47,20 @@ def checked(
     found = compared(old, new) if source.equal is None else source
     if source.why and (found.equal is not False or source.unfit):
         found = replace(source, why=f"the kernel that was translated: {source.why}")
+    if found.behind and job.has_kept_inside:
+        return _refused(given, result, "TL179", given.located.node, _UNSEEN)
     if found.equal is not False:
         return replace(result, checked=SelfCheck(found.equal is True, found.why, found.shown_sizes)), job
     why = _different(found)
     if job.steps and source.equal is None:
         why += f"; the values are wrong since pass `{first_wrong(given, job)}`"
-    given.note("TL970", found.parting.old if found.parting else given.located.node, why, "error")
+    return _refused(given, result, "TL970", found.parting.old if found.parting else given.located.node, why)
+
+
+def _refused(given: Job, result: KernelResult, code: str, node: cst.CSTNode, why: str) -> tuple[KernelResult, Job]:
+    given.note(code, node, why, "error")
     codes = tuple(sorted({note.code for note in given.notes}))
-    refused = KernelResult(result.name, result.line, result.source, "none", "refused", why, codes)
-    return refused, given
+    return KernelResult(result.name, result.line, result.source, "none", "refused", why, codes), given
 
 
 def first_wrong(given: Job, job: Job) -> str:

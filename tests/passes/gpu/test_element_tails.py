@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.gpu.support import gpu_file, migrated
+from tests.passes.gpu.support import gpu_file, migrated, refused
 from tests.passes.simulated import run
 from tl2npu.simulator.lowering.lower import ACTUAL, IDEAL
 
@@ -105,3 +105,12 @@ def test_a_tensor_that_single_elements_change_in_place() -> None:
     new = migrated(text)
     assert "S[bx * 8 + i] = S[bx * 8 + i] + 1.0" in new
     np.testing.assert_allclose(run(new, {"S": S}, "factory", (), ACTUAL)["S"], S + 1)
+
+
+def test_a_zero_that_counts() -> None:
+    """The sum of a tile in which each of the last three numbers would be the last of the tensor."""
+    body = "t = T.alloc_fragment((16,), 'float32')\ns = T.alloc_fragment((1,), 'float32')\nT.clear(t)\n"
+    body += "for i in T.serial(16):\n    for j in T.Parallel(16):\n        t[j] = t[j] + S[i]\n"
+    body += "T.reduce_sum(t, s, dim=0)\nR[0] = s[0]\n"
+    text = gpu_file(PARAMS, body, launch="T.Kernel(1, threads=128) as bx")
+    assert [code for code, _ in refused(text)] == ["TL179"]

@@ -40,7 +40,7 @@ def guard(job: Job, behind: Iterable[tuple[Stmt, Mapping[Operand, Collection[int
         text = "wrote a branch: nothing behind the end of the tensor is loaded or stored"
         job.change(told, stmt.node, text)
     plan.apply()
-    edits = Edits(job.file.index)
+    edits, job.has_kept_inside = Edits(job.file.index), job.has_kept_inside or bool(others)
     for stmt, operand, axes in others:
         edits.replace(operand.node, _kept_inside(job, operand, axes))
         job.change(told, stmt.node, f"kept the index of `{operand.buffer.name}` inside of it")
