@@ -38,16 +38,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluate": DATA | {"source", "kernel", "checks"},
     "strategy": DATA | {"source", "kernel", "passes", "checks", "evaluate", "options", "suppress"},
     "speed": {"kernel", "checks", "passes", "cost"},
-    "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress"},
+    "imported": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress", "files"},
+    "checking": DATA | {"source", "kernel", "across", "passes", "checks", "options", "suppress", "imported"},
     "migration": DATA
     | {"source", "kernel", "across", "passes", "checking", "checks", "options", "suppress"}
-    | {"marked", "strategy", "speed"},
+    | {"marked", "strategy", "speed", "imported"},
     "marked": DATA | {"checking", "options", "todo"},
     "tile": {"dialects", "kernel"},
     "triton": DATA | {"kernel", "tile", "source", "across", "options", "migration", "marked", "suppress"}
     | {"checks", "evaluate"},
     "own_operators": {"results"},
-    "languages": {"own_operators", "checking", "migration", "options", "results", "source", "triton"},
+    "languages": {"own_operators", "checking", "migration", "options", "results", "source", "triton"}
+    | {"files", "imported"},
     "files": {"source"},
     "errors": set(),
     "toolchain": {"devices", "dialects", "source"},
@@ -60,10 +62,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "traces": set(),
     "verify": DATA
     | {"toolchain", "backends", "traces", "source", "languages", "migration", "cells", "options"}
-    | {"interpreter", "simulator", "verified"},
+    | {"interpreter", "simulator", "verified", "across", "files", "imported"},
     "cells": DATA | {"source", "files"},
     "project": DATA
-    | {"languages", "source", "across", "passes", "migration", "options", "files", "cells", "verify", "cpu_time"},
+    | {"languages", "source", "across", "passes", "migration", "options", "files", "cells", "verify", "cpu_time"}
+    | {"imported"},
     "sinks": {"results", "source", "project"},
     "checked": DATA | {"options", "source"},
     "config": {"checked", "files", "options", "results", "source"},

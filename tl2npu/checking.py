@@ -13,6 +13,7 @@ from tl2npu.checks.language import importing
 from tl2npu.checks.run import check_as_it_stands
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import finding
+from tl2npu.imported import with_compiled
 from tl2npu.kernel.factories.factory import FileKernels
 from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.style import dialect_of, is_gpu_kernel
@@ -41,7 +42,8 @@ def check_text(text: str, path: str, options: Options) -> FileResult:
     across = grafted(native, path, text)
     result = _checked(text, path, options, across.index)
     result = replace(result, depends=across.files, places=across.places)
-    return result if across.index is native else with_dots(result, across.texts)
+    result = result if across.index is native else with_dots(result, across.texts)
+    return with_compiled(result, options, edit=False)[0]
 
 
 def _checked(text: str, path: str, options: Options, original: Index) -> FileResult:

@@ -21,6 +21,7 @@ _GENERATED = re.compile(rb"^[ \t]*#.*@generated\b", re.MULTILINE)
 _SKIP_FILE = re.compile(rb"^[ \t]*#[ \t]*tl2npu:[ \t]*skip-file\b", re.MULTILINE)
 _LAUNCH = re.compile(rb"\bwith\s*\(?\s*(?:[\w.]+\.)?Kernel\(|\balloc_(?:shared|fragment|ub|L1|L0C)\b")
 _IMPORT = re.compile(rb"^[^#\n]*(?:\b(?:import|from)|import_module|__import__)\b[^#\n]*\btilelang\b", re.MULTILINE)
+_COMPILES = re.compile(rb"\b(?:compile|jit|lazy_jit|cached|AutoTuner)\b")
 VENDORED = (
     "3rdparty",
     "3rd_party",
@@ -113,12 +114,17 @@ def may_have_kernels(data: bytes) -> bool:
     return b"Kernel(" in data and (b"prim_func" in data or _LAUNCH.search(data) is not None)
 
 
-def worth_a_look(data: bytes, text: str) -> bool:
-    """False for files with neither kernels nor an error: what imports TileLang has to be Python.
+def may_compile(data: bytes) -> bool:
+    """False for files that certainly compile no kernel of TileLang, their own or another file's."""
+    return b"tilelang" in data and _COMPILES.search(data) is not None
 
-    ``text``: the same, decoded.
+
+def worth_a_look(data: bytes, text: str) -> bool:
+    """False for files with neither kernels, nor calls that compile one, nor an error.
+
+    What imports TileLang has to be Python. ``text``: the same, decoded.
     """
-    if is_triton(data) or (may_launch(data) and is_python(text)):
+    if is_triton(data) or ((may_launch(data) or may_compile(data)) and is_python(text)):
         return True
     return may_have_kernels(data) or (b"tilelang" in data and _IMPORT.search(data) is not None and not is_python(text))
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tl2npu import checking, own_operators
+from tl2npu.files import may_have_kernels
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic, FileResult
+from tl2npu.source.text import is_python
 from tl2npu.source.triton_imports import is_triton, may_launch
 
 
@@ -48,6 +50,8 @@ def _migrate(
 
         if is_triton(text.encode()) or launches_others(text, path):
             return migrate_triton(text, path, options, leave)
+    if not may_have_kernels(text.encode()) and is_python(text):
+        return _of_others(text, path, options, edit=options.target != "npuir")
     from tl2npu import migration
 
     if alone:
@@ -55,8 +59,17 @@ def _migrate(
     return migration.migrate_text(text, path, options, leave, together=together)
 
 
+def _of_others(text: str, path: str, options: Options, *, edit: bool) -> FileResult:
+    """A file without kernels, which may compile some of other files."""
+    from tl2npu.imported import with_compiled
+
+    return with_compiled(FileResult(path, text, text), options, edit=edit)[0]
+
+
 def check_source(text: str, path: str, options: Options) -> FileResult:
     """Check every kernel of a text; Triton kernels are named, nothing is wrong with them."""
+    if not may_have_kernels(text.encode()) and not is_triton(text.encode()) and is_python(text):
+        return _of_others(text, path, options, edit=False)
     plain, found = own_operators.written(text, options.operators)
     result = checking.check_text(plain, path, options)
     if found:

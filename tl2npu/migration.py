@@ -20,6 +20,7 @@ from tl2npu.checks.cross_core import flags
 from tl2npu.checks.row_split import doubled
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES, finding
+from tl2npu.imported import with_compiled
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.factory import FileKernels
@@ -27,6 +28,7 @@ from tl2npu.options import Options
 from tl2npu.passes.eager.factories import Eager, Lazy, find_eager, to_lazy
 from tl2npu.passes.focus import Surroundings
 from tl2npu.passes.host import code as host
+from tl2npu.passes.host.imported import handed_on
 from tl2npu.passes.job import Job, diagnostic
 from tl2npu.passes.launches.phases import crowded_kernels, take_apart
 from tl2npu.passes.launches.separate import split_launches
@@ -77,8 +79,7 @@ def migrate_text(
     well, and whoever calls this sees to it that all promises are kept; ``alone``: line of a kernel's ``def`` -> why no
     other file follows it, without ``together`` all kernels. ``sources``: factory -> compares its kernel with the one
     that it was translated from.
-    Never raises for bad input: a file that cannot be parsed comes back with ``error`` set and no new text. The new text
-    equals the old one where nothing changed.
+    Never raises for bad input: a file that cannot be parsed comes back with ``error`` set and no new text.
     """
     if options.partial or options.notes:
         write = marked.partial if options.partial else marked.noted
@@ -89,10 +90,10 @@ def migrate_text(
 
         return write(text, rest, work, leave, alone)
     result = _whole(text, path, options, leave, alone, sources)
-    if together or not result.promises:
-        return result
-    broken = {made.line: unkept(made, made.followers[0]) for made in result.promises}
-    return _whole(text, path, options, leave, {**broken, **alone}, sources)
+    if not together and result.promises:
+        broken = {made.line: unkept(made, made.followers[0]) for made in result.promises}
+        result = _whole(text, path, options, leave, {**broken, **alone}, sources)
+    return with_compiled(result, options, edit=options.target == "ascendc")[0]
 
 
 def unkept(promise: Promise, follower: Follower, why: str = "migrate both files in one run") -> str:
@@ -190,9 +191,8 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
             break
         leave = {**leave, **torn}  # and once more, with their text and their calls as they were
         lazy = _lazy(file, {*leave, *eager}, crowded)
-    kernels = [*done.kernels, *(kernel for kernel, _ in eager.values()), *file.unseen[0]]
+    kernels = sorted((*done.kernels, *(k for k, _ in eager.values()), *file.unseen[0]), key=lambda kernel: kernel.line)
     diagnostics = [*done.diagnostics, *(note for _, notes in eager.values() for note in notes), *file.unseen[1]]
-    kernels.sort(key=lambda kernel: kernel.line)
     new, module = file.text, done.module
     if module is not original.module:
         module, unused = restored(file.across, module, file.path)
@@ -235,6 +235,7 @@ def _migrate(file: _File, leave: Mapping[int, Sequence[Diagnostic]]) -> FileResu
         (*file.across.files, *file.users.rests_on),
         file.across.places,
         promises=tuple(done.promises),
+        handed=tuple(sorted(done.handed)) if file.options.target == "ascendc" else (),
     )
     return result if original is file.native else with_dots(result, file.across.texts)
 
@@ -290,6 +291,7 @@ class _Done:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
     promises: list[Promise] = field(default_factory=list)
+    handed: set[tuple[str, str]] = field(default_factory=set)
     refused_eager: dict[int, tuple[KernelResult, list[Diagnostic]]] = field(default_factory=dict)
     whole: dict[int, list[Diagnostic]] = field(default_factory=dict)
 
@@ -326,8 +328,7 @@ def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], lazy: Lazy
             done.whole[kept.line] = notes
         else:
             done.refused_eager[kept.line] = outcome, notes
-    as_read = lazy.module is original.module
-    around = Surroundings(file.kernels if as_read else FileKernels(original.after(lazy.module)))
+    around = Surroundings(file.kernels if lazy.module is original.module else FileKernels(original.after(lazy.module)))
     waiting = len(around.file.located)
     for holder in around.holders():
         view = around.focus(holder)
@@ -350,6 +351,7 @@ def _migrated(file: _File, leave: Mapping[int, Sequence[Diagnostic]], lazy: Lazy
                     done.refused_eager[source.line] = outcome, job.notes
                 continue
             done.kernels.append(outcome)
+            done.handed |= {(outcome.name, name)} if outcome.rewritten and (name := handed_on(job)) else set()
             done.diagnostics += job.notes
             done.changes += job.changes
             done.promises += job.promises if outcome.rewritten else []

@@ -191,7 +191,8 @@ class FileResult:
     every other file whose text the result rests on, with the hexadecimal blake2b of its bytes, empty for a file that
     was looked for and is not there. ``places``: file, module that it imports, path where that was found, empty if it is
     not in the repository. A remembered result holds only as long as all of these are the same.
-    ``promises`` are what other files must do for the new text to be right.
+    ``promises`` are what other files must do for the new text to be right. ``handed``: the name of a kernel that was
+    rewritten, and the function of the module by which other files may compile it.
     ``beside``: the path that the new text is written to where the file itself stays; ``stands``: it is there already.
     ``recalled``: a kernel stays as it is because ``migrate --verify`` took it back earlier, which may be forgotten.
     For a notebook the texts are its JSON, and ``cells`` has its code.
@@ -208,6 +209,7 @@ class FileResult:
     places: tuple[tuple[str, str, str], ...] = ()
     cells: tuple[Cell, ...] = ()
     promises: tuple[Promise, ...] = ()
+    handed: tuple[tuple[str, str], ...] = ()
     beside: str = ""
     stands: bool = False
     recalled: bool = False

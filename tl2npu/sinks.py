@@ -106,6 +106,7 @@ def exit_code(file: FileResult, task: Task, would_change_counts: bool) -> int:
     if task == "check":
         return int(any(item.severity == "error" for item in file.diagnostics))
     refused = any(kernel.unfinished or kernel.errors for kernel in file.kernels)
+    refused |= any(item.code == "TL816" and item.severity == "error" for item in file.diagnostics)
     unproved = task == "verify" and any(kernel.verified is None and kernel.rewritten for kernel in file.kernels)
     return int(refused or unproved or (would_change_counts and file.changed))
 

@@ -193,11 +193,11 @@ def _files(root: Path) -> tuple[tuple[Path, frozenset[bytes]], ...]:
                     data = _bytes(here / name)
                 except SourceError:
                     continue
-                found.append((here / name, _imported(data, is_notebook(name))))
+                found.append((here / name, imported_words(data, is_notebook(name))))
     return tuple(found)
 
 
-def _imported(data: bytes, whole: bool) -> frozenset[bytes]:
+def imported_words(data: bytes, whole: bool = False) -> frozenset[bytes]:
     """The words of all imports of a file; every word with ``whole``, or where it imports by strings."""
     if whole or _is_dynamic(data):
         return frozenset(_WORD.findall(data))

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from tl2npu.across.modules import forget
+from tl2npu.across.users import imported_words
 from tl2npu.files import Found
 from tl2npu.options import Options
 from tl2npu.project.held import Held
-from tl2npu.project.one import Memory, Outcome, Task, display, look, may_promise, remembered, warm, work
+from tl2npu.project.one import Memory, Outcome, Task, display, look, may_be_handed, may_promise, remembered, warm, work
 from tl2npu.project.second import settled
 from tl2npu.project.workers import Lost, Workers
 from tl2npu.results import FileResult
@@ -67,7 +68,7 @@ def run(
                 yield known[number] or _again(found, task, options, reusable)
 
     with closing(answers):
-        yield from settled(first(), options, hold, batch.cache) if task == "migrate" else first()
+        yield from first() if task == "check" else settled(first(), options, hold, batch.cache)
     if sizes and batch.cache is not None:
         batch.cache.shrink()
 
@@ -77,25 +78,31 @@ def _survey(
 ) -> tuple[dict[int, Outcome | None], dict[int, int], bool]:
     """The outcomes of the files that need no work, and the sizes in bytes of those that do.
 
-    Also: whether one of them may change how its kernels are called. No text is kept, there may be many: outcomes that
-    have one, if it is wanted, are None here.
+    Also: whether one of them may change how its kernels are called or compiled. No text is kept, there may be many:
+    outcomes that have one, if it is wanted, are None here.
     """
     known: dict[int, Outcome | None] = {}
     sizes: dict[int, int] = {}
     hold = False
+    handed: set[bytes] = set()
+    imported: set[bytes] = set()
     for number, found in enumerate(files):
         seen = look(found, options)
         if not isinstance(seen, Outcome):
             hold = hold or may_promise(seen[1])
+            handed |= {found.path.stem.encode(), found.path.parent.name.encode()} if may_be_handed(seen[1]) else set()
+            imported |= imported_words(seen[1])
             if cache is not None and cache.holds(cache.key(found, seen[1])):
                 known[number] = None
             else:
                 sizes[number] = len(seen[1])
-        elif seen.source is None or not whole:
+            continue
+        imported |= imported_words(seen.source.text.encode()) if seen.source is not None else set()
+        if seen.source is None or not whole:
             known[number] = Outcome(found, FileResult(seen.result.path, error=seen.result.error), None, seen.skipped)
         else:
             known[number] = None
-    return known, sizes, hold
+    return known, sizes, hold or bool(handed & imported)
 
 
 def _again(found: Found, task: Task, options: Options, cache: Memory | None) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ Task = Literal["migrate", "check", "verify"]
 
 _CALLS = 4000
 """As many calls in calls as the stack of C has room for on every system."""
+
+_DECORATED = re.compile(rb"^[ \t]*@.*jit\b", re.MULTILINE)
 
 _LAYOUT_IS_LIKELY = 8  # among so many files with kernels one is in black's layout
 
@@ -59,6 +62,11 @@ class Memory(Protocol):
 def may_promise(data: bytes) -> bool:
     """True for files whose kernels may lose parameters that callers give."""
     return b"workspace" in data or b"alloc_L0" in data
+
+
+def may_be_handed(data: bytes) -> bool:
+    """True for files whose kernels other files may compile: no decorator does."""
+    return len(_DECORATED.findall(data)) < data.count(b"prim_func")
 
 
 def look(found: Found, options: Options) -> tuple[SourceText, bytes] | Outcome:

@@ -1,4 +1,7 @@
-"""The second phase: files that call a factory follow when its calls have changed, or the factory stays as it was."""
+"""The second phase: files that call a factory follow when its calls have changed, or the factory stays as it was.
+
+Files that compile a kernel which is for the NPU now say what that needs (:mod:`tl2npu.project.compiling`).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tl2npu.cells import Places, by_cells
 from tl2npu.options import Options
+from tl2npu.project.compiling import alone_compiled, may_be_compiled, settle_compiling
 from tl2npu.project.held import Held
 from tl2npu.project.one import Memory, Outcome, look, process, reported
 from tl2npu.project.verdicts import recalled
@@ -32,7 +36,8 @@ def settled(
     """
     if not hold:
         for outcome in outcomes:
-            yield outcome if not outcome.result.promises else _withdrawn(outcome, options, cache)
+            alone = outcome if not outcome.result.promises else _withdrawn(outcome, options, cache)
+            yield alone_compiled(alone, options)
         return
     with closing(Held()) as held:
         second = _Second(held, options, cache)
@@ -78,6 +83,7 @@ class _Second:
     count: int = 0
     numbers: dict[Path, int] = field(default_factory=dict)
     promising: list[int] = field(default_factory=list)
+    compiled: list[int] = field(default_factory=list)  # files with kernels that others may compile
     left: dict[int, dict[int, str]] = field(default_factory=dict)  # file -> line of a kernel that stays -> why
     now: dict[int, Outcome] = field(default_factory=dict)  # those of files that promise or follow
     originals: dict[int, Outcome] = field(default_factory=dict)  # of followers, before they followed
@@ -90,12 +96,31 @@ class _Second:
         self.held.put(number, pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL))
         if outcome.result.promises:
             self.promising.append(number)
+        if may_be_compiled(outcome):
+            self.compiled.append(number)
 
     def settle(self) -> None:
-        """Keep all promises; each round that fails leaves one more kernel as it was."""
+        """Keep all promises; each round that fails leaves one more kernel as it was. Then kernels are compiled."""
         first = {number: self._taken(number) for number in self.promising}
         while not self._kept(first):
             pass
+        if self.compiled:
+            self.now |= {number: self._of(number) for number in self.compiled}
+            groups = settle_compiling(self.compiled, self.now, self.numbers, self._of, self.options)
+            for group in groups:
+                self._join(group)
+
+    def _of(self, number: int) -> Outcome:
+        if number not in self.now:
+            self.now[number] = self._with_text(self._taken(number))
+        return self.now[number]
+
+    def _join(self, group: set[int]) -> None:
+        """Files that are written together, or none of them is."""
+        for other in [g for g in self.groups if g & group]:
+            group |= other
+            self.groups.remove(other)
+        self.groups.append(group)
 
     def final(self, number: int) -> Outcome:
         outcome = self.now.get(number)
@@ -133,10 +158,7 @@ class _Second:
                     if target is None:
                         return False
                     group.add(target)
-                for other in [g for g in self.groups if g & group]:
-                    group |= other
-                    self.groups.remove(other)
-                self.groups.append(group)
+                self._join(group)
         return True
 
     def _follow(self, promise: Promise, follower: Follower, number: int) -> int | None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tl2npu.across.modules import display
+from tl2npu.across.symbols import Symbols
 from tl2npu.cells import by_cells
+from tl2npu.files import may_compile, may_have_kernels
+from tl2npu.imported import with_compiled
 from tl2npu.languages import migrate_source
 from tl2npu.options import Options
 from tl2npu.results import FileResult
@@ -16,6 +22,7 @@ from tl2npu.verify import process, reference
 from tl2npu.verify.backends import verify
 from tl2npu.verify.judge import Runner
 from tl2npu.verify.loading import Source
+from tl2npu.verify.naming import Place, places
 from tl2npu.verify.notebooks import in_module, source_of, told_by_cell
 from tl2npu.verify.settings import Settings, UsageError
 
@@ -76,14 +83,23 @@ def _all(old: Path, new: Path | None, settings: Settings, options: Options, runn
     migrated = _migrated(before, options)
     if migrated.error is not None or migrated.new_text is None:
         return replace(result, error=migrated.error or "it could not be migrated")
+    others = _others(before, options)
+    if others:
+        texts = {Path(other.path): other.new_text or "" for other in others}
+        migrated = with_compiled(migrated, options, texts)[0]
     changed = [k.name for k in migrated.kernels if k.rewritten]
     shown = f"{before.shown} (migrated)" if changed else before.shown
-    after = source_of(migrated.new_text, before.path, shown)
+    after = source_of(migrated.new_text or "", before.path, shown)
+    after = replace(after, others=tuple((other.path, other.new_text or "") for other in others if other.changed))
     found = _of_the_migrated(verify(before, after, settings, runner, changed or None), migrated, bool(changed))
+    found = _of_others(found, others, places(before.text))
     notes: list[str] = []
-    if not migrated.kernels:
+    if after.others:
+        names = ", ".join(display(Path(path)) for path, _ in after.others)
+        notes.append(f"the new script imports {names} as `tl2npu migrate` would write it")
+    elif not migrated.kernels and not found.kernels:
         notes.append("the file has no kernel")
-    elif not changed and not any(k.unfinished for k in migrated.kernels):
+    elif not migrated.changed and not any(k.unfinished for k in migrated.kernels):
         notes.append("nothing was migrated: the file is compared with itself")
     return told_by_cell(replace(found, new=None, notes=(*found.notes, *notes)), before.book)
 
@@ -104,6 +120,56 @@ def _of_the_migrated(found: VerifyResult, migrated: FileResult, some: bool) -> V
     notes = tuple(note for note in found.notes if note.split(": ")[0] not in names)
     diagnostics = tuple(sorted((*others, *reasons), key=lambda d: (d.line, d.code)))
     return replace(found, kernels=kernels, diagnostics=diagnostics, notes=notes, ok=found.ok and (some or not left))
+
+
+def _others(before: Source, options: Options) -> list[FileResult]:
+    """The migration of the modules of the repository that a script imports, by itself or through others."""
+    if before.book is not None:
+        return []
+    symbols = Symbols()
+    waiting, seen = [(Path(before.path).resolve(), before.text)], {Path(before.path).resolve()}
+    found: list[FileResult] = []
+    while waiting:
+        path, text = waiting.pop(0)
+        for name in _imported(ast.parse(text)):
+            place = symbols.locate(path, name)
+            if place is None or place.resolve() in seen or not place.is_file():
+                continue
+            seen.add(place.resolve())
+            try:
+                inner = read_source(place, options.max_file_size).text
+                ast.parse(inner)
+            except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+            waiting.append((place.resolve(), inner))
+            if may_have_kernels(inner.encode()) or may_compile(inner.encode()):
+                found.append(migrate_source(inner, str(place.resolve()), options))
+    texts = {Path(other.path): other.new_text or "" for other in found if other.changed}
+    return [with_compiled(other, options, texts)[0] for other in found if other.error is None]
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """The modules that a file may import, and the names that may be modules."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield module
+            yield from (f"{module}.{alias.name}" if node.module else f"{module}{alias.name}" for alias in node.names)
+
+
+def _of_others(found: VerifyResult, others: Sequence[FileResult], own: Sequence[Place]) -> VerifyResult:
+    """The verdict with those kernels of other files that are not migrated: they were compared with themselves."""
+    left = {kernel.name: kernel for other in others for kernel in other.kernels if kernel.unfinished}
+    for name in {place.name for place in own}:
+        left.pop(name, None)
+    kernels = tuple(
+        replace(v, status="not migrated", reason=left[v.name].reason, verified=None) if v.name in left else v
+        for v in found.kernels
+    )
+    some = any(verdict.status == "verified" for verdict in kernels)
+    return replace(found, kernels=kernels, ok=found.ok and (some or kernels == found.kernels))
 
 
 def exit_code(result: VerifyResult) -> int:

@@ -45,13 +45,15 @@ def run_model(text: str, namespace: dict[str, Any]) -> None:
 class Source:
     """A file to execute. ``text`` may differ from what ``path`` holds; ``shown`` is what messages call it.
 
-    ``book``: the notebook whose code the text is; its cells are executed one by one.
+    ``book``: the notebook whose code the text is; its cells are executed one by one. ``others``: paths of modules that
+    it imports, with the texts that these have for it.
     """
 
     text: str
     path: str
     shown: str
     book: Notebook | None = None
+    others: tuple[tuple[str, str], ...] = ()
 
     @property
     def pieces(self) -> list[Piece]:
@@ -88,10 +90,41 @@ def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
         sys.path.insert(0, directory)
     if name != "__main__":
         module.__package__ = _package(Path(source.path).resolve())
+    if source.others:
+        sys.meta_path.insert(0, _Rewritten(dict(source.others)))
     run_pieces(source.pieces, module.__dict__)
     if name == "__main__":
         run_model(source.text, module.__dict__)
     return module
+
+
+class _Rewritten(importlib.abc.MetaPathFinder):
+    """Finds modules as Python does, those of ``texts`` with these texts, by path; it stays, as functions may import."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self.texts = texts
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        origin = str(Path(spec.origin).resolve()) if spec is not None and spec.origin else ""
+        if spec is None or origin not in self.texts:
+            return None
+        spec.loader = _Text(name, origin, self.texts[origin])
+        return spec
+
+
+class _Text(importlib.machinery.SourceFileLoader):
+    """Loads a module from a text; nothing compiled is read or written."""
+
+    def __init__(self, name: str, path: str, text: str) -> None:
+        super().__init__(name, path)
+        self.text = text
+
+    def get_code(self, fullname: str) -> Any:
+        return compile(self.text, f"{self.path} (migrated)", "exec", dont_inherit=True)
+
+    def get_source(self, fullname: str) -> str:
+        return self.text
 
 
 def _package(path: Path) -> str:

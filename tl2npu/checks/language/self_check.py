@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from tl2npu.checks.cross_core.channels import OnChip, kept, on_chip
+from tl2npu.checks.cross_core.channels import kept, on_chip
 from tl2npu.checks.subject import Finding, Subject
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import assigned_names
@@ -39,7 +39,7 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield Finding("TL813", launch.call, text, "warning")
     if found:
         yield from _check_workspaces(subject)
-    yield from _check_configs(subject, found)
+    yield from _check_configs(subject)
 
 
 def _check_launch(subject: Subject, launch: Launch) -> Iterator[Finding]:
@@ -119,23 +119,27 @@ def _check_workspaces(subject: Subject) -> Iterator[Finding]:
                 yield Finding("TL811", node, f"`workspace_idx` lists the parameter {shown}, which is not a workspace")
 
 
-def _check_configs(subject: Subject, found: list[OnChip]) -> Iterator[Finding]:
+def _check_configs(subject: Subject) -> Iterator[Finding]:
     """TL816: the passes without which this form of the kernel is wrong."""
     compiled = compilations(subject.located)
     if not compiled:
         return
     node = compiled[0].kwargs.get("pass_configs") or compiled[0].node
-    crossing = bool(found) or bool(kept(subject.kernel))
-    by_hand = any(isinstance(p.stmt, Sync) and p.stmt.op.name in _IN_CORE for p in subject.statements)
-    needed = [] if by_hand else [SYNC]
-    if subject.is_mixed:
-        needed.append(COMBINE)
-    if crossing:
-        needed.append(CV_SYNC)
     if any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements):
         return  # reported as a leftover scope
-    missing = [key for key in needed if subject.is_on(key) is False]
+    missing = [key for key in keys_needed(subject) if subject.is_on(key) is False]
     if missing:
         yield Finding("TL816", node, f"the kernel needs {' and '.join(missing)}")
     elif subject.is_on(CV_SYNC) and subject.is_on(COMBINE) is False:
         yield Finding("TL816", node, f"{CV_SYNC} does nothing without {COMBINE}")
+
+
+def keys_needed(subject: Subject) -> list[str]:
+    """The passes without which a kernel in Developer mode is wrong."""
+    by_hand = any(isinstance(p.stmt, Sync) and p.stmt.op.name in _IN_CORE for p in subject.statements)
+    needed = [] if by_hand else [SYNC]
+    if subject.is_mixed:
+        needed.append(COMBINE)
+    if on_chip(subject) or kept(subject.kernel):
+        needed.append(CV_SYNC)
+    return needed

@@ -35,7 +35,7 @@ def retarget(job: Job) -> None:
     _drop_configurations(job)
     _unpack(job)
     if hands_over(job.kernel):
-        _count_from_the_front(job)
+        count_from_the_front(job)
 
 
 def name_positional(job: Job) -> None:
@@ -106,7 +106,8 @@ def _holder(job: Job, value: cst.BaseExpression) -> cst.CSTNode:
     return holder
 
 
-def _count_from_the_front(job: Job) -> None:
+def count_from_the_front(job: Job) -> None:
+    """A negative ``out_idx`` becomes positive: tensors are appended behind the parameters (TL213)."""
     count = parameter_count(job.located)
     factory = job.located.factory
     counts = {parameter_count(item) for item in job.file.located if factory and item.factory is factory} or {count}
