@@ -34,7 +34,6 @@ from tl2npu.passes.launches.phases import crowded_kernels, take_apart
 from tl2npu.passes.launches.separate import split_launches
 from tl2npu.passes.no_launch import refuse_unlaunched
 from tl2npu.passes.npuir import configs, mode
-from tl2npu.passes.npuir import unsupported as npuir_unsupported
 from tl2npu.passes.npuir.to_gpu_like import host as npuir_host
 from tl2npu.passes.npuir.to_gpu_like import unsupported as from_npuir
 from tl2npu.passes.pipelines.plain import in_common_words
@@ -424,8 +423,6 @@ def _best_of(
             return _result(job, line, kind, *verdict), job
         if kind.style == "npuir" and start.options.target == "ascendc":
             from_npuir.refuse(start)
-        elif kind.style == "gpu" and start.options.target == "npuir":
-            npuir_unsupported.refuse(start)
         elif kind.style == "gpu":
             unsupported.refuse(start)
         elif kind.style != "npuir":

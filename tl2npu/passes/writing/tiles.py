@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Buffer, Memory, Stmt, walk
+from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.source.edits import Edits
@@ -78,6 +80,12 @@ def dtype_text(buffer: Buffer) -> str:
         found = argument(buffer, position, "dtype")
         return code(found) if found is not None else '"float32"'
     return tensor_dtype(buffer.node)
+
+
+def size_text(size: Sym) -> str | None:
+    """A size as text, if it consists of numbers and of names that are the same in all of the factory."""
+    text = str(size)
+    return text if re.fullmatch(r"[\w\s+*()/-]+", text) else None
 
 
 def tensor_dtype(param: cst.Param) -> str:

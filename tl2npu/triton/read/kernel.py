@@ -15,7 +15,6 @@ from tl2npu.tile.ir import Buffer, For, Kernel, Launch, Let, Map, Matmul, Move, 
 from tl2npu.tile.named_sums import with_named_sums
 from tl2npu.tile.names import names, numbers, run_time_scalars
 from tl2npu.tile.narrow import with_narrow_tiles
-from tl2npu.tile.operands import with_whole_operands
 from tl2npu.tile.orientation import Crossed, with_straight_tiles
 from tl2npu.tile.persistent import with_block_per_tile
 from tl2npu.tile.unstored import is_unstored
@@ -100,7 +99,7 @@ def _once(spec: Spec, kind: type[Interpreter]) -> Kernel:
     kernel = Kernel(spec.function.name, (), tensors, launch, tuple(state.buffers.values()), body)
     try:
         kernel = with_plain_copies(reader.finished(kernel))
-        whole = with_whole_operands(without_columns(kernel))
+        whole = without_columns(kernel)
         kernel = with_straight_tiles(without_unused(whole))
     except Crossed as found:
         message = f"`{found.tile}` is used transposed together with tiles that are not"

@@ -16,14 +16,13 @@ from tl2npu.kernel.element_types import plain
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Op, Operand, Scalar
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.passes.gpu.element_copies.columns import size_text
 from tl2npu.passes.gpu.element_copies.gathers import is_operand
 from tl2npu.passes.gpu.element_copies.strided import Column, Place, load_column, place_in, sliced_column, store_column
 from tl2npu.passes.gpu.fills import contiguous
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.statements import Names, expression, factor, parse, shape_text
-from tl2npu.passes.writing.tiles import Tiles, dtype_text, last_allocation
+from tl2npu.passes.writing.tiles import Tiles, dtype_text, last_allocation, size_text
 from tl2npu.source.edits import Edits
 
 _MATRIX = 2

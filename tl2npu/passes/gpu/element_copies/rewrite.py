@@ -27,19 +27,17 @@ from tl2npu.kernel.model import (
 from tl2npu.kernel.regions import axis_of, extent_text, summand
 from tl2npu.kernel.symbolic import Sym
 from tl2npu.passes.gpu.element_copies.calls import plain_copies
-from tl2npu.passes.gpu.element_copies.columns import size_text, split_columns
 from tl2npu.passes.gpu.element_copies.loops import LoopWork
 from tl2npu.passes.gpu.element_copies.operands import LoopOperands
 from tl2npu.passes.job import Job
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import parse, shape_text
-from tl2npu.passes.writing.tiles import dtype_text
+from tl2npu.passes.writing.tiles import dtype_text, size_text
 from tl2npu.source.edits import Edits
 
 
 def to_copies(job: Job) -> None:
     """``T.Parallel`` loops between global memory and tiles; global operands inside arithmetic are loaded first."""
-    split_columns(job)
     plain_copies(job)
     _through_tiles(job)
 

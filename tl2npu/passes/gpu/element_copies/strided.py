@@ -20,12 +20,11 @@ from tl2npu.kernel.model import Buffer, Copy, Memory
 from tl2npu.kernel.regions import Region
 from tl2npu.kernel.regions import extent_text as range_text
 from tl2npu.kernel.symbolic import const
-from tl2npu.passes.gpu.element_copies.columns import size_text
 from tl2npu.passes.gpu.element_copies.guards import all_of
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import BITS, element_type, number_type
 from tl2npu.passes.writing.statements import Names
-from tl2npu.passes.writing.tiles import dtype_text
+from tl2npu.passes.writing.tiles import dtype_text, size_text
 from tl2npu.source.tree import names_in
 
 _BLOCK_BITS = 256

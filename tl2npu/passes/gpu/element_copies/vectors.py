@@ -18,11 +18,10 @@ from tl2npu.kernel.memory import alignment
 from tl2npu.kernel.memory.ub_copies import aligned, sides
 from tl2npu.kernel.model import Buffer, Copy, Dim, Memory, Operand
 from tl2npu.kernel.symbolic import Sym, const
-from tl2npu.passes.gpu.element_copies.columns import size_text
 from tl2npu.passes.job import Job
 from tl2npu.passes.writing.numbers import element_type
 from tl2npu.passes.writing.statements import Names, parse
-from tl2npu.passes.writing.tiles import dtype_text, extent_text
+from tl2npu.passes.writing.tiles import dtype_text, extent_text, size_text
 from tl2npu.source.edits import Edits
 
 _MATRIX = 2
