@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tl2npu.cli.files import shard
 from tl2npu.files import Patterns, Rules, collect, may_have_kernels, skip_reason
-from tl2npu.project.shards import shard
 
 
 def tree(root: Path, *names: str) -> None:

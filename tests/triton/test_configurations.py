@@ -11,7 +11,7 @@ from tests.triton.test_translation import HEAD, refusals, vector
 from tl2npu.across.symbols import Symbols
 from tl2npu.source.constants import UNKNOWN
 from tl2npu.source.functions import Scope
-from tl2npu.triton.host.configurations import configurations
+from tl2npu.triton.host.decorators import configurations
 from tl2npu.triton.migrate import to_tilelang
 
 

@@ -10,7 +10,7 @@ from tests.verify.support import HEAD, SCALE, by_calls
 from tl2npu.codes import finding
 from tl2npu.report.verify import text
 from tl2npu.results import Diagnostic
-from tl2npu.verify.once import at_once
+from tl2npu.verify.judge import at_once
 from tl2npu.verify.settings import Call, UsageError
 
 ACCESS = "the new kernel: Misaligned access at UB: PIPE_{pipe} Access at k.py:{line} in block 0 (aiv0): "

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tl2npu.cli import INTERRUPTED
+from tl2npu.files import Found
 
 if TYPE_CHECKING:
     from tl2npu.config import Settings
@@ -165,9 +167,9 @@ def _close(wanted: str, entries: list[Entry]) -> str:
 
 
 def _outcomes(asked: Request, task: Task, whole: bool) -> Generator[Outcome, None, None]:
+    from tl2npu.cli.files import shard
     from tl2npu.files import collect
     from tl2npu.project import Batch, run, run_text
-    from tl2npu.project.shards import shard
 
     settings = asked.settings
     if asked.is_stdin:
@@ -221,3 +223,19 @@ def _shard(text: str | None) -> tuple[int, int] | None:
     if not slash or not (number.isdecimal() and count.isdecimal()) or not 1 <= int(number) <= int(count):
         raise click.UsageError(f"--shard: must be such as 2/5, from 1/5 to 5/5, not {text!r}")
     return int(number), int(count)
+
+
+def shard(files: Sequence[Found], number: int, count: int) -> list[Found]:
+    """The part ``number`` (from 1) of ``count``, in the order of ``files``.
+
+    The parts are equal to one file, and the same wherever the tree lies: files are dealt in the order of the hashes of
+    their paths below the directories that were given, so that neighbours, which are often alike, do not stay together.
+    """
+    order = sorted(range(len(files)), key=lambda index: (_hash(files[index]), index))
+    mine = set(order[number - 1 :: count])
+    return [found for index, found in enumerate(files) if index in mine]
+
+
+def _hash(found: Found) -> bytes:
+    path = found.path.relative_to(found.root) if found.path.is_relative_to(found.root) else found.path
+    return blake2b(path.as_posix().encode("utf-8", "surrogateescape"), digest_size=16).digest()

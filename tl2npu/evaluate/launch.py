@@ -9,15 +9,17 @@ import libcst as cst
 
 from tl2npu.checks.row_split.split import split_of
 from tl2npu.checks.subject import Subject
-from tl2npu.evaluate import arithmetic, host, inputs, order
+from tl2npu.evaluate import arithmetic, host, inputs
 from tl2npu.evaluate.cores import Layout
 from tl2npu.evaluate.crew import VECTORS, Slots
 from tl2npu.evaluate.machine import Machine
 from tl2npu.evaluate.races import Watch
 from tl2npu.evaluate.sizes import Sizes
 from tl2npu.evaluate.values import NotChecked, Tile
+from tl2npu.kernel.access import is_on_chip, reads
 from tl2npu.kernel.bindings import body_of
-from tl2npu.kernel.model import Loop, Memory
+from tl2npu.kernel.handover import traffic
+from tl2npu.kernel.model import CUBE_MEMORY, Copy, Kernel, Loop, Memory, ScopeBlock, Sync, walk_with_parents
 from tl2npu.kernel.style import NPUIR
 
 Look = Callable[[Machine, cst.CSTNode], None]
@@ -56,8 +58,8 @@ class Launch:
             drawn |= {**{name: tensor.data for name, tensor in self.tensors.items()}, **values}
             for tensor in self.tensors.values():
                 tensor.data.flags.writeable = False
-        crossed = order.workspaces(kernel)
-        machine.is_crew = bool(crossed) or order.has_flags(kernel)
+        crossed = workspaces(kernel)
+        machine.is_crew = bool(crossed) or has_flags(kernel)
         if machine.is_crew or (layout.cores > 1 and not layout.halved):
             machine.others = [Machine(subject.file.names, kernel.dialect, layout) for _ in range(VECTORS)]
         for name, readers in crossed.items():
@@ -101,7 +103,7 @@ def _layout(subject: Subject, chosen: Sizes) -> Layout:
     kernel = subject.kernel
     on_chip = [buffer for buffer in kernel.buffers.values() if buffer.memory is not Memory.GM]
     memories = {id(buffer.node): buffer.memory for buffer in on_chip}
-    if kernel.dialect == NPUIR and order.has_flags(kernel):
+    if kernel.dialect == NPUIR and has_flags(kernel):
         raise NotChecked("its cores have programs of their own")
     if kernel.dialect in ("gpu", NPUIR):
         return Layout(memories)
@@ -127,3 +129,42 @@ def _integers(chosen: Sizes) -> dict[str, int]:
 
 def _is_odd(number: int | None) -> bool:
     return number is not None and number % 2 == 1
+
+
+def has_flags(kernel: Kernel) -> bool:
+    """Whether the author's flags tell the cores to wait for each other."""
+    return any(isinstance(s, ScopeBlock) or (isinstance(s, Sync) and "cross" in s.op.name) for s in kernel.walk())
+
+
+def workspaces(kernel: Kernel) -> dict[str, str]:
+    """Tensors through which one side hands tiles to the other without a flag, with the side that reads.
+
+    Raises :class:`NotChecked` where tiles go from core to core in no order of the text.
+    """
+    if kernel.dialect != "ascend" or has_flags(kernel):
+        return {}
+    if any(isinstance(stmt, Copy) and is_on_chip(stmt) for stmt in kernel.walk()):
+        _check_text(kernel)
+        return {}
+    found: dict[str, str] = {}
+    for tensor, entry in traffic(kernel).items():
+        writers = {place.copy.src.buffer.memory in CUBE_MEMORY for place in entry.writers}
+        readers = {place.copy.dst.buffer.memory in CUBE_MEMORY for place in entry.readers}
+        if writers == {True} and readers == {False}:
+            found[tensor.name] = "V"
+        elif writers == {False} and readers == {True}:
+            found[tensor.name] = "C"
+    return found
+
+
+def _check_text(kernel: Kernel) -> None:
+    """One core makes in a loop what another one uses in a loop of its own."""
+    every = list(walk_with_parents(kernel.body))
+    for stmt, parents in every:
+        if isinstance(stmt, Copy) and is_on_chip(stmt):
+            mine = [loop for loop in parents if isinstance(loop, Loop)]
+            for other, around in every:
+                theirs = [loop for loop in around if isinstance(loop, Loop)]
+                apart = any(a is not b for a, b in zip(mine, theirs, strict=False))
+                if apart and any(operand.buffer is stmt.dst.buffer for operand in reads(other)):
+                    raise NotChecked(f"`{stmt.dst.buffer.name}` is used in a loop of the other core")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
@@ -14,7 +14,6 @@ import numpy as np
 from tl2npu.dialects.catalogue import Core, Kind, Operator
 from tl2npu.dialects.gpu.barriers import ARRIVALS, WAITS
 from tl2npu.evaluate import arithmetic, elements, npuir, operators
-from tl2npu.evaluate.barriers import Barriers
 from tl2npu.evaluate.cores import Cores, Layout
 from tl2npu.evaluate.expressions import Expressions, Run, raw
 from tl2npu.evaluate.values import Array, Cell, Frame, Function, NotChecked, Region, Tile, whole_number
@@ -48,6 +47,7 @@ class _Return(Exception):
     def __init__(self, value: object) -> None:
         super().__init__()
         self.value = value
+
 
 def _node(value: object) -> cst.BaseExpression:
     assert isinstance(value, cst.BaseExpression)
@@ -471,3 +471,25 @@ def _plain(machine: Expressions, value: Any) -> Any:
     if isinstance(value, Cell):
         return value.value
     return machine.loaded(value) if isinstance(value, Region) and value.is_element else value
+
+
+@dataclass(eq=False)
+class Barriers:
+    """What ``T.alloc_barrier`` makes. ``counts``: for each, how many threads complete a phase.
+
+    The text from top to bottom is an order in which a GPU may run warp groups (``with T.ws(0):``) as long as no group
+    waits for what stands further down. The pass that puts them into one order (TL198) counts by itself: this judges it.
+    """
+
+    name: str
+    counts: list[int]
+    arrived: dict[int, int] = field(default_factory=dict)
+
+    def arrive(self, place: int, threads: int) -> None:
+        """Threads come to a barrier."""
+        self.arrived[place] = self.arrived.get(place, 0) + threads
+
+    def wait(self, place: int, parity: int) -> None:
+        """Raises NotChecked unless the phase of this parity is complete; that of parity 1 is for a new barrier."""
+        if self.arrived.get(place, 0) // self.counts[place] % 2 == parity % 2:
+            raise NotChecked(f"a warp group waits at `{self.name}` for what stands behind it")

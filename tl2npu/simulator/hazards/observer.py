@@ -11,8 +11,7 @@ from tl2npu.dialects.ascend.sync import CROSS_FLAGS, OLD_IDS
 from tl2npu.simulator.hazards import capacity
 from tl2npu.simulator.hazards.clocks import Clocks, Events, Token, merged
 from tl2npu.simulator.hazards.flags import Flags
-from tl2npu.simulator.hazards.hazard import DEADLOCK, MEMORIES, Hazard, Party
-from tl2npu.simulator.hazards.inputs import Inputs
+from tl2npu.simulator.hazards.hazard import DEADLOCK, MEMORIES, OUT_OF_BOUNDS, WARNING, Hazard, Party
 from tl2npu.simulator.hazards.pipes import FIX, MTE1, MTE2, MTE3, NUMBER, PIPES, M, S, Step, V, step_of
 from tl2npu.simulator.hazards.report import Report
 from tl2npu.simulator.hazards.shadow import Cells
@@ -358,3 +357,39 @@ class Observer:
     def core_name(self, core: Core) -> str:
         """``aic``, ``aiv0``, ``aiv1``, ``gpu``."""
         return {"C": "aic", "V": f"aiv{core.number}", "G": self.block_name}[core.kind]
+
+
+class Inputs:
+    """Of one call: by number of the buffer, what was read along each axis, and the first load that lies outside.
+
+    A load wholly outside of an input, while parts of it are never read, is a wrong index. Such a load alone is none:
+    the last tile of a grid that is rounded up may begin behind the end.
+    """
+
+    def __init__(self) -> None:
+        self.read: dict[int, list[np.ndarray]] = {}
+        self.behind: dict[int, Party] = {}
+
+    def reach(self, number: int, array: np.ndarray, key: Any) -> None:
+        """Elements are read: an index or a slice for each axis, None for all."""
+        axes = self.read.get(number)
+        if axes is None:
+            axes = self.read[number] = [np.zeros(size, bool) for size in array.shape]
+        if key is None or len(axes) != array.ndim:
+            key = (slice(None),) * len(axes)
+        for axis, part in zip(axes, key, strict=False):
+            axis[part] = True
+
+    def faults(self, names: dict[int, str]) -> list[Hazard]:
+        """The loads that missed their tensor."""
+        found = []
+        for number, party in self.behind.items():
+            axes = self.read.get(number, [np.zeros(1, bool)])
+            rest = [(n, np.flatnonzero(~axis)[0]) for n, axis in enumerate(axes) if not axis.all()]
+            if not rest:
+                continue
+            some = all(axis.any() for axis in axes)
+            what = f"no load reaches element {rest[0][1]} of axis {rest[0][0]}" if some else "nothing reads it"
+            message = f"out-of-bounds access: {party} lies wholly outside of {names[number]}, and {what}"
+            found.append(Hazard(OUT_OF_BOUNDS, message, "GM", names[number], None, party, WARNING))
+        return found

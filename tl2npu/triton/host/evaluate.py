@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from tl2npu.triton.host.asserted import alike
 from tl2npu.triton.host.decorators import one_expression
 from tl2npu.triton.host.expressions import HostExpressions
 from tl2npu.triton.host.kin import type_of
@@ -387,3 +386,36 @@ class Host(HostExpressions):
         self.env[node.id] = tensor
         assert tensor.shape is not None
         return tuple(Int(extent) for extent in tensor.shape)
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Tensors of one element type, and the types that it may be; no ``kinds`` where the condition names none."""
+
+    tensors: tuple[ast.expr, ...]
+    kinds: tuple[str, ...]
+
+
+def alike(test: ast.expr, holds: bool) -> Iterator[Alike]:
+    """What a condition of the host says of element types: an assertion that holds, a reason to raise that does not."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            yield from alike(inner, not holds)
+        case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) == holds:
+            for value in values:
+                yield from alike(value, holds)
+        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[row]):
+            if isinstance(op, ast.In) == holds and isinstance(row, (ast.Tuple, ast.List, ast.Set)):
+                yield from _of([left], row.elts)
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            same = all(isinstance(op, (ast.Eq, ast.Is)) for op in ops)
+            if same if holds else len(ops) == 1 and isinstance(ops[0], (ast.NotEq, ast.IsNot)):
+                sides = [left, *others]
+                yield from _of(sides, [side for side in sides if ast.unparse(side) in DTYPES])
+
+
+def _of(sides: list[ast.expr], kinds: list[ast.expr]) -> Iterator[Alike]:
+    tensors = tuple(side.value for side in sides if isinstance(side, ast.Attribute) and side.attr == "dtype")
+    texts = [ast.unparse(kind) for kind in kinds]
+    if tensors and all(text in DTYPES for text in texts):
+        yield Alike(tensors, tuple(dict.fromkeys(texts)))

@@ -27,7 +27,6 @@ from tl2npu.passes.plain.loops.counted import to_serial
 from tl2npu.passes.plain.loops.flat import flatten
 from tl2npu.passes.plain.loops.independent import to_parallel
 from tl2npu.passes.plain.loops.nests import untangle
-from tl2npu.passes.plain.loops.single import use_index
 from tl2npu.passes.plain.types.names import STRINGS
 from tl2npu.passes.rounds import until_settled
 from tl2npu.passes.writing.statements import Names, expression, factor, parse
@@ -416,3 +415,26 @@ def _rename(edits: Edits, names: Names, block: cst.IndentedBlock, name: str) -> 
             edits.replace(statement, cst.Assign([target], cst.ensure_type(value, type(value))))  # type: ignore[arg-type]
         elif new != name and any(found.value == name for found in names_in(line)):
             edits.replace(line, substituted(line, {name: cst.Name(new)}))
+
+
+_ONE = const(1)
+
+
+def use_index(job: Job) -> None:
+    """Write the variable of a parallel loop that runs once for 0 along the axes of one element of its tiles."""
+    edits = Edits(job.file.index)
+    done: set[int] = set()
+    for loop in job.kernel.walk():
+        if not isinstance(loop, Loop) or loop.kind != "parallel" or loop.via:
+            continue
+        once = [item.name for item in loop.ranges if item.extent == _ONE and item.start.is_zero]
+        if not once or len(loop.ranges) > 1:
+            continue
+        for operand in (access.operand for stmt in walk(loop.body) for access in accesses(stmt) if access.element):
+            for dim, size in zip(operand.dims or (), operand.buffer.shape, strict=False):
+                zero = isinstance(dim.node, cst.Integer) and dim.lo.is_zero
+                if zero and operand.buffer.is_tile and size == _ONE and id(dim.node) not in done:
+                    done.add(id(dim.node))
+                    edits.replace(dim.node, cst.Name(once[0]))
+                    job.change("TL119", dim.node, f"`{once[0]}`, which is 0, for the only element")
+    job.apply(edits)
