@@ -14,7 +14,6 @@ from tl2npu.across.values import Dotted, Value, evaluate
 from tl2npu.source.bound import is_tilelang
 from tl2npu.source.constants import NoValue, item
 
-_MAX_BYTES = 1024 * 1024
 _MAX_DEPTH = 32
 
 

@@ -359,7 +359,7 @@ class Machine(Statements):
         if grid and len(args) > 1:
             return [range(whole_number(arg, "loop")) for arg in args]
         if any(np.ndim(arg) for arg in args):
-            return [tuple(args)]
+            raise NotChecked("a loop that turns as often as each lane wants")
         found = range(*(whole_number(arg, "loop") for arg in args))
         if "step" in words:
             found = range(found.start, found.stop, self.whole(words["step"]))
@@ -369,9 +369,6 @@ class Machine(Statements):
         return [found]
 
     def _turns(self, node: cst.For, names: list[str], ranges: list[Any]) -> None:
-        if isinstance(ranges[0], tuple):
-            self._uneven_turns(node, names[0], ranges[0])
-            return
         if len(ranges) != len(names):
             raise NotChecked(f"`{code(node.iter)}` and its variables do not agree")
         body = body_of(node)
@@ -380,19 +377,6 @@ class Machine(Statements):
                 for core in self.active:
                     (self.frame if core == self.core else self.frames[core]).values[name] = value
             self.statements(body)
-
-    def _uneven_turns(self, node: cst.For, name: str, args: tuple[Any, ...]) -> None:
-        """A loop that turns as often as each lane wants."""
-        low, high = (0, args[0]) if len(args) == 1 else (args[0], args[1])
-        if len(args) > 2:
-            raise NotChecked("a loop with a step of its own for each lane")
-        before = self.mask
-        for turn in range(int(np.min(low)), int(np.max(high))):
-            inside = (np.asarray(low) <= turn) & (turn < np.asarray(high))
-            self.mask = inside if before is None else before & inside
-            self.each(lambda _, turn=turn: self.frame.values.__setitem__(name, turn))  # type: ignore[misc]
-            self.statements(body_of(node))
-        self.mask = before
 
 
 @lru_cache(maxsize=1024)

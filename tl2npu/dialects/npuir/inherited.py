@@ -19,7 +19,6 @@ from tl2npu.dialects.tables import BOTH_MODES, table
 _SCALAR_ONLY = frozenset(NPUIR_TILES)
 _NOT_LOWERED = "exported, but not lowered"
 _GPU = f"of the GPU language: {_NOT_LOWERED}"
-_ASCEND_ONLY = frozenset({"loop_break", "clamp", "reshape"})
 _MATH = frozenset(
     name
     for name, row in ascend.OPERATORS.items()

@@ -136,10 +136,6 @@ def no_flags_in(stmt: Opaque) -> None:
             raise GiveUp
 
 
-def _called(node: cst.CSTNode) -> str:
-    return node.func.value if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) else ""
-
-
 def flags_in(parts: Sequence[Part]) -> Iterator[Flag]:
     for part in parts:
         if isinstance(part, Flag):

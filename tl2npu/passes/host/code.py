@@ -56,10 +56,6 @@ class Host:
     """Of ``left``: what each call of a function comes to, with its name, or each import of the file, with None."""
 
 
-Said = list[tuple[cst.CSTNode, str]]
-"""Nodes with what is said of them."""
-
-
 def of_file(original: Index, module: cst.Module, kernels: Sequence[KernelResult]) -> Host:
     """The module, its host code for the NPU if no kernel is left that needs a GPU; what changed, what stays."""
     if not any(kernel.source == "gpu" and kernel.rewritten for kernel in kernels):

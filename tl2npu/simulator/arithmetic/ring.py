@@ -24,7 +24,6 @@ P, Q, R = PRIMES
 _SHIFTS = (0, 28, 45)
 _MASKS = (2**28 - 1, 2**17 - 1, 2**16 - 1)
 _TAG = 61
-_ONE = 1 | 1 << 28 | 1 << 45
 PLUS, MINUS, NAN = (np.uint64(n << _TAG) for n in (1, 2, 3))
 """Infinity, minus infinity, not a number."""
 INTEGERS = 2**24

@@ -131,7 +131,6 @@ Shape = tuple[int, ...]
 
 _BYTES = {"float32": 4, "int32": 4, "uint32": 4, "float16": 2, "bfloat16": 2, "int16": 2, "uint16": 2}
 _BYTES |= {"int8": 1, "uint8": 1, "bool": 1, "int64": 8, "uint64": 8, "float64": 8}
-_REDUCTIONS = frozenset({"sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce"})
 
 
 class Shapes:

@@ -143,27 +143,18 @@ def _heuristics(node: ast.Call, scope: Scope, params: Container[str], found: Tun
             own = scope.functions.get(value.id)
             other, _ = scope.elsewhere(value.id) or (None, None)
             if own is not None or isinstance(other, ast.FunctionDef):
-                value = _as_lambda(value.id, own, other)
+                value = _as_lambda(own, other)
         if not isinstance(key, ast.Constant) or not isinstance(value, ast.Lambda) or len(value.args.args) != 1:
             shown = ast.unparse(key) if key is not None else "**"
             raise Refused("TL514", node.lineno, f"the heuristic of {shown} is not a function of the arguments")
         found.heuristics[str(key.value)] = value
 
 
-def _as_lambda(name: str, own: ast.FunctionDef | None, other: ast.AST | None) -> ast.expr:
-    """A function as a lambda: what it computes, if that is one expression, in the names of this module; else a call
-    with the arguments that it asks for."""
+def _as_lambda(own: ast.FunctionDef | None, other: ast.AST | None) -> ast.expr:
+    """A function as a lambda: what it computes, if that is one expression, in the names of this module."""
     function = own or other
     assert isinstance(function, ast.FunctionDef)
     value = one_expression(function) if own is not None else None
-    if value is None and len(function.args.args) == 1:
-        args = function.args.args[0].arg
-        inside = [node for part in function.body for node in ast.walk(part)]
-        asked = [n for n in inside if isinstance(n, ast.Subscript) and ast.unparse(n.value) == args]
-        keys = {n.slice.value: n for n in asked if isinstance(n.slice, ast.Constant)}
-        if asked and len(asked) == sum(isinstance(n, ast.Name) and n.id == args for n in inside):
-            given = ast.Dict([ast.Constant(key) for key in keys], [*keys.values()])
-            value = ast.Call(ast.Name(name, ast.Load()), [given], [])
     return ast.Constant(None) if value is None else ast.Lambda(function.args, value)
 
 

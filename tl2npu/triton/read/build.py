@@ -13,7 +13,6 @@ from tl2npu.triton.read.ranges import floored, largest, smallest
 from tl2npu.triton.read.values import Shape, Tile
 from tl2npu.triton.refused import Refused, Unequal
 
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
 _FOLDS: dict[str, Callable[[float, float], float]] = {
     "add": operator.add,
     "sub": operator.sub,

@@ -361,8 +361,3 @@ def _quotient(atom: Atom) -> tuple[Sym, Sym] | None:
     if isinstance(atom, Opaque) and atom.head == "cdiv":
         return atom.args[0], atom.args[1]
     return None
-
-
-def known(values: Mapping[str, Sym]) -> Ranges:
-    """Ranges of the variables whose last value is given."""
-    return Ranges(dict(values))

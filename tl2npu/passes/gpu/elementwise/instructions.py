@@ -24,7 +24,6 @@ from tl2npu.passes.writing.statements import factor
 from tl2npu.tile.meaning import Formula, parts_of
 
 _NOTHING: frozenset[str] = frozenset()
-_COLUMNS = frozenset("c")
 _OPERATORS = {sign: name for name, sign in SIGNS.items()}
 
 

@@ -29,7 +29,6 @@ from tl2npu.passes.gpu.elementwise.steps import Form, InLoop, Line, Step
 from tl2npu.passes.gpu.elementwise.tree import Expr, Span, number, parsed, show, with_args
 from tl2npu.passes.writing.statements import factor
 
-_NOTHING: frozenset[str] = frozenset()
 _COLUMNS = frozenset("c")
 VECTORS = frozenset({Span.ROW, Span.COLUMN, Span.POINT})
 """Elements that do not change along both axes: beside a tile, they make the compiler go row by row."""

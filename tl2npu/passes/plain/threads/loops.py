@@ -32,7 +32,6 @@ from tl2npu.passes.plain.threads.statements import (
 from tl2npu.passes.writing.statements import Names, parse
 from tl2npu.passes.writing.substitute import Unclear as NotReplaceable
 from tl2npu.passes.writing.substitute import substituted
-from tl2npu.passes.writing.tiles import dtype_text
 from tl2npu.source.edits import Edits
 from tl2npu.source.names import LANGUAGE
 from tl2npu.source.tree import mentioned, names_in, nodes_of, with_children
@@ -109,9 +108,6 @@ class _Writer:
             statement = small[0] if small is not None else line
             place += 1
             if isinstance(statement, cst.Assign) and self._is_loaded(statement):
-                if any(nodes_of(later, cst.For) for later in self._users(statement, lines[place:])):
-                    self._store(line, statement, fixed)
-                    continue
                 run = self._run(lines[place - 1 :])
                 place += len(run) - 1
                 self._loop(lines[place - len(run) : place], run, fixed)
@@ -377,27 +373,9 @@ class _Writer:
         run = small[: last + 1]
         read = {n.value for statement in run for sub in loads(statement) for n in names_in(sub.value)}
         written = {target_of(node) for statement in run for node in stores(statement)}
-        if read & written or any(isinstance(statement, (cst.For, cst.Expr)) for statement in run):
+        if read & written or any(isinstance(part, cst.Expr) or nodes_of(part, cst.For) for part in run):
             raise Unclear
         return run
-
-    def _users(self, statement: cst.Assign, lines: Sequence[cst.CSTNode]) -> list[cst.CSTNode]:
-        name = code(statement.targets[0].target)
-        return [line for line in lines if name in mentioned(line)]
-
-    def _store(self, line: cst.CSTNode, statement: cst.Assign, fixed: Mapping[str, cst.BaseExpression]) -> None:
-        """A loaded name that loops use gets storage, with the element type of its tensor."""
-        name, axes = code(statement.targets[0].target), self.lanes.of(statement)
-        loaded = statement.value.value if isinstance(statement.value, cst.Subscript) else None
-        buffer = self.job.kernel.buffers.get(code(loaded)) if loaded is not None else None
-        if buffer is None or fixed or name in self.lanes.own:
-            raise Unclear
-        own = Own(None, (), dtype_text(buffer), True, axes)
-        self.lanes.own[name] = own
-        self.dead.discard(name)
-        self._loop([line], [statement], fixed)
-        node, text = self.plan.new.pop()
-        self._new(node, f"{self._allocation(statement, own)}\n{text}")
 
     def _is_whole(self, statement: cst.Expr) -> bool:
         """A barrier, or an operator on whole tiles that all threads execute together."""
