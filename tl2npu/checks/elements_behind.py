@@ -5,14 +5,15 @@ A GPU loads zeros there and stores nothing (``LegalizeSafeMemoryAccess``); no co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from tl2npu.checks.npuir.edges import found_for, sizes_of
 from tl2npu.checks.operators.samples import Sampler
 from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.access import accesses
+from tl2npu.kernel.factories.assertions import multiples
 from tl2npu.kernel.factories.callers import callers_of
-from tl2npu.kernel.model import Memory, Operand, Range, Stmt, in_parallel
+from tl2npu.kernel.model import Memory, Operand, Range, Stmt, Store, in_parallel
 from tl2npu.kernel.npuir_loops import scalar_reason
 from tl2npu.kernel.style import NPUIR
 from tl2npu.kernel.symbolic import Opaque, Sym
@@ -25,10 +26,12 @@ Behind = tuple[Stmt, Mapping[Operand, tuple[int, ...]]]
 
 def elements_behind(subject: Subject, some: Callable[[], Sequence[Mapping[str, int]]]) -> Iterator[Behind]:
     """Elements that are not proved to lie in front of the end of their tensor: where the calls of the file give the
-    sizes, those decide, else ``some`` that the kernel can be launched with. A row that a table picks is trusted, and
-    what AscendNPU IR makes a vector operation on rows, or Ascend C any vector operation, is left to it."""
+    sizes, those decide. Else ``some`` that the kernel can be launched with do, and a little longer ones, outside of
+    ``T.Parallel``. A row that a table picks is trusted, and what AscendNPU IR makes a vector operation on rows, or
+    Ascend C any vector operation, is left to it."""
     sampler, kernel = Sampler(subject), subject.kernel
     values = [c.values for c in callers_of(subject.file, subject.located, given=subject.options.calls)]
+    even = multiples(subject.file, subject.located)
     blocks = set(kernel.launch.names) if kernel.launch is not None else set[str]()
     for placed in subject.statements:
         stmt = placed.stmt
@@ -36,7 +39,7 @@ def elements_behind(subject: Subject, some: Callable[[], Sequence[Mapping[str, i
             continue
         elements = [one.operand for one in accesses(stmt) if one.element and one.operand.buffer.memory is Memory.GM]
         parallel = in_parallel(placed.parents)
-        if not elements or (parallel and kernel.dialect != NPUIR):
+        if not elements or (parallel and not (kernel.dialect == NPUIR and isinstance(stmt, Store))):
             continue
         place, calls = sampler.place(placed), sampler.calls(placed, values)
         moving = blocks.union(*(item.var.names for item in placed.ranges))
@@ -50,13 +53,25 @@ def elements_behind(subject: Subject, some: Callable[[], Sequence[Mapping[str, i
                 if not _goes_along(dim.lo, moving) or place.bounds.is_not_negative(goal):
                     continue
                 names, from_table = sizes_of(place, goal), any(isinstance(atom, Opaque) for atom in goal.atoms())
-                given = any(names <= call.keys() for call in calls)
-                late = dict.fromkeys(names & kernel.scalars.keys(), _SOME)
-                tried = calls if given else [{**late, **sizes} for sizes in (*calls, *some())]
-                if (from_table and parallel) or found_for(sampler, placed, goal, tried):
+                known = not from_table and any(names <= call.keys() for call in calls)
+                if parallel:
+                    leaves = not known or bool(found_for(sampler, placed, goal, calls))
+                else:
+                    own = size.names & place.decisive(dim.lo) - even.keys()
+                    late = dict.fromkeys(names & kernel.scalars.keys(), _SOME)
+                    tried = calls if known else [{**late, **one} for one in _ragged((*calls, *some()), own)]
+                    leaves = bool(found_for(sampler, placed, goal, tried))
+                if leaves:
                     found[operand] = (*found.get(operand, ()), axis)
         if found:
             yield stmt, found
+
+
+def _ragged(sizes: Iterable[Mapping[str, int]], names: Set[str]) -> Iterator[Mapping[str, int]]:
+    """Sizes, and the same one by one a little longer."""
+    for one in sizes:
+        yield one
+        yield from ({**one, name: one[name] + 1} for name in sorted(names & one.keys()))
 
 
 def _in_rows(placed: Placed, subject: Subject) -> bool:
