@@ -120,3 +120,37 @@ def test_the_check_of_every_run_finds_it_too() -> None:
     assert [k.disposition for k in result.kernels] == ["migrated", "refused"]
     (found,) = [d for d in result.diagnostics if d.code == "TL970"]
     assert text.split("\n")[found.line - 1].strip() == "x[i, j] = x[i, j] + bias[j]  # tl2npu: ignore[TL822]"
+
+
+RACE = '''
+import numpy as np
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def shifted(M, N, bm=32):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(M, bm), threads=128) as bx:
+            a = T.alloc_fragment((bm, N), "float32")
+            T.copy(A[bx * bm, 0], a)
+            for i, j in T.Parallel(bm, N):
+                a[i, j] = a[i, j] + 1.0
+            T.copy(a, B[bx * 8, 0])
+
+    return main
+
+
+shifted(128, 64)(np.random.rand(128, 64).astype(np.float32))
+'''.lstrip()
+
+
+def test_a_fault_of_the_old_kernel_is_told_of_the_old_kernel() -> None:
+    """Tiles of 32 rows, 8 rows apart: blocks overwrite each other, whatever the kernel is written in."""
+    result = verified(RACE)
+    assert [k.disposition for k in result.kernels] == ["refused"]
+    assert result.kernels[0].reason.startswith("the old kernel: Potential WAW hazard at GM: Write of B at kernel.py:15")
+    assert not any("(migrated)" in item.message for item in result.diagnostics)
+    errors = [item for item in result.diagnostics if item.severity == "error"]
+    assert [item.help for item in errors] == ["the migrated kernel does the same: mend the old one, and migrate again"]

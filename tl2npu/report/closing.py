@@ -57,13 +57,22 @@ def speed(report: Report) -> list[str]:
 
 def checked(report: Report) -> list[str]:
     """One line on the kernels that were evaluated before they were written; none where nothing can be evaluated."""
-    found = [kernel.checked for _, kernel in report.kernels() if kernel.checked is not None]
+    found = [(kernel.name, kernel.checked) for _, kernel in report.kernels() if kernel.checked is not None]
     if not found:
         return []
-    equal = sum(one.equal for one in found)
+    equal = sum(one.equal for _, one in found)
     kernels = f"{equal:,} of {counted(len(found), 'kernel')}"
-    whys = Counter(one.why for one in found if not one.equal)
-    left = "".join(f"; {number:,} not checked: {visible(why)}" for why, number in whys.most_common(MOST_WHYS))
+    whys = Counter(one.why for _, one in found if not one.equal)
+    first = {one.why: name for name, one in reversed(found) if not one.equal}
+
+    def which(why: str, number: int) -> str:
+        """Which kernels, where there are others: the first, and how many more."""
+        more = f" and {number - 1:,} more" if number > 1 else ""
+        return f" ({visible(first[why])}{more})" if len(found) > number else ""
+
+    left = "".join(
+        f"; {number:,} not checked{which(why, number)}: {visible(why)}" for why, number in whys.most_common(MOST_WHYS)
+    )
     more = f"; {len(whys) - MOST_WHYS} other reasons" if len(whys) > MOST_WHYS else ""
     triton = sum(k.source == "triton" and k.rewritten and k.checked is None for _, k in report.kernels())
     more += f"; {counted(triton, 'Triton kernel')} not checked: `tl2npu verify` compares them" if triton else ""

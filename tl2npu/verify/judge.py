@@ -23,6 +23,8 @@ from tl2npu.verify.telling import Event
 
 UNVERIFIED, CHANGED, FAULTY, READINGS, OWN_CHECK, OVERDUE = (f"TL{n}" for n in range(906, 912))
 MEMORY = "TL801"
+OF_OLD, OF_NEW = "the old kernel: ", "the new kernel: "
+"""Which kernel a fault is one of."""
 
 Runner = Callable[[Job], Ended]
 
@@ -342,7 +344,7 @@ class _Faults:
     def of_the_old(self, hazards: Sequence[Event]) -> None:
         """The old kernel's own. The new one may be what repairs it, so it is told, and not held against the new one."""
         for event in hazards:
-            name, text = event["kernel"], f"the old kernel: {event['message']}"
+            name, text = event["kernel"], f"{OF_OLD}{event['message']}"
             line = self.places[name].line if name in self.places else 1
             self.diagnostics.append(replace(finding(FAULTY, line, text, name), severity="warning"))
 

@@ -13,12 +13,13 @@ from tl2npu.source.notebook import Notebook
 from tl2npu.verified import VerifyResult
 from tl2npu.verify import process
 from tl2npu.verify.backends import verify
-from tl2npu.verify.judge import OWN_CHECK, UNVERIFIED, Runner
+from tl2npu.verify.judge import FAULTY, OF_NEW, OF_OLD, OWN_CHECK, UNVERIFIED, Runner
 from tl2npu.verify.loading import Source
 from tl2npu.verify.notebooks import source_of
 from tl2npu.verify.settings import Settings
 
 _UNUSED = "TL904"
+_HELP_OLD = "the migrated kernel does the same: mend the old one, and migrate again"
 _HELP = "let the file launch it when it is run, or use `tl2npu verify FILE --args 'factory(name=value)'`"
 
 
@@ -73,6 +74,7 @@ def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, li
         if verdict.status == "failed" and verdict.line in lines:
             own = [d for d in outcome.diagnostics if d.kernel == verdict.name and d.severity == "error"]
             own = own or [finding(UNVERIFIED, verdict.line, verdict.reason)]
+            own = _with_the_old(own, [d for d in outcome.diagnostics if d.kernel == verdict.name and _of_old(d)])
             name = lines[verdict.line].name
             failing[verdict.line] = [replace(d, severity="error", kernel=name) for d in own]
     codes = {check.role: check.exit_code for check in outcome.scripts}
@@ -82,6 +84,23 @@ def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, li
         text = own[0].message if own else "the new script did not finish"
         failing = {line: [finding(OWN_CHECK, line, text, kernel.name)] for line, kernel in lines.items()}
     return failing
+
+
+def _with_the_old(own: list[Diagnostic], old: list[Diagnostic]) -> list[Diagnostic]:
+    """The faults of a new kernel, in which those that the old one has, too, are told of the old one, on its lines."""
+    inherited = {_kind(item) for item in own} & {_kind(item) for item in old}
+    told = [replace(item, help=_HELP_OLD) for item in old if _kind(item) in inherited]
+    return [*told, *(item for item in own if _kind(item) not in inherited)]
+
+
+def _of_old(item: Diagnostic) -> bool:
+    return item.code == FAULTY and item.message.startswith(OF_OLD)
+
+
+def _kind(item: Diagnostic) -> str:
+    """What kind of fault it is, without where it is and whose: ``Potential WAW hazard at GM``."""
+    said = item.message.removeprefix(OF_OLD).removeprefix(OF_NEW)
+    return f"{item.code} {said.partition(': ')[0]}"
 
 
 def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[KernelResult]) -> FileResult:
@@ -98,12 +117,14 @@ def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[Kern
             why = verdict.reason if verdict is not None else "it was not compared"
             item = finding(UNVERIFIED, kernel.line, f"not verified: {why}", kernel.name)
             found.append(replace(item, help=_HELP))
-    known = {d.kernel for d in found}
+    known, written = {d.kernel for d in found}, {kernel.name for kernel in changed}
+    said = {item.message for item in result.diagnostics}
     names = {v.name: k.name for k in result.kernels for v in outcome.kernels if v.line == k.line}
     found += [
         replace(d, severity="warning", kernel=names.get(d.kernel or "", d.kernel))
         for d in outcome.diagnostics
-        if d.code != UNVERIFIED and names.get(d.kernel or "") not in known
+        if d.code != UNVERIFIED and d.message not in said and names.get(d.kernel or "") not in known
+        if not (d.message.startswith(OF_NEW) and names.get(d.kernel or "") not in written)  # the old kernel's text
     ]
     diagnostics = sorted((*result.diagnostics, *found), key=lambda d: (d.line, d.code))
     return replace(result, kernels=tuple(kernels), diagnostics=tuple(diagnostics))
