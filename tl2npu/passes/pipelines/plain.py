@@ -14,6 +14,7 @@ from tl2npu.passes.plain import (
     front_end,
     generated_names,
     negative_indices,
+    quotients,
     reused_memory,
     schedulers,
     short_tiles,
@@ -73,6 +74,7 @@ def plainly(job: Job, nests: bool = True) -> None:
     branches_tiles.allocate_in_front(job)
     front_end.make_strict(job)
     negative_indices.count_from_the_start(job)
+    quotients.drop_columns(job)
     if nests:
         digits.join(job)
     loops.normalise(job, nests=nests)
