@@ -59,8 +59,8 @@ def _multiples(job: Job, extent: Sym, env: Env) -> Iterator[Sym]:
     for of, by in divisions(job.file, job.located):
         if evaluator.sym(by, env) == extent:
             yield evaluator.sym(of, env)
-    for name, by in multiples(job.file, job.located).items():
-        if extent.constant is not None and by % extent.constant == 0:
+    for name, number in multiples(job.file, job.located).items():
+        if extent.constant is not None and number % extent.constant == 0:
             yield evaluator.sym(cst.Name(name), env)
 
 
