@@ -94,6 +94,35 @@ def test_rows_of_a_split_tile_are_halves() -> None:
         assert any(item.code == "TL776" for item in found) == expected
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("rows", "load", "store", "expected"),
+    [
+        (1, "B[0, 0]", "Y[cid * 32, 0]", True),
+        (16, "B[0, 0]", "Y[cid * 32, 0]", True),
+        (32, "B[0, 0]", "Y[cid * 32, 0]", False),
+        (64, "B[cid * 32, 0]", "Y[cid * 32, 0]", False),  # in the first blocks there is enough of it
+        (1, "B[0:1, :]", "Y[cid * 32, 0]", False),  # says how much it takes
+        (1, "B[0, 0]", "Y[256, 0]", False),  # what is stored ends with its tensor as well
+    ],
+)
+def test_a_row_for_all_rows(threads: int, rows: int, load: str, store: str, expected: bool) -> None:
+    """The load of 32 rows ends with its tensor, and rows without a bias are stored."""
+    body = f"""
+    x = T.alloc_ub((32, 64), "float32")
+    b = T.alloc_ub((32, 64), "float32")
+    T.copy(Y[cid * 32, 0], x)
+    T.copy({load}, b)
+    T.tile.add(x, x, b)
+    T.copy(x, {store})
+    """
+    params = f'B: T.Tensor(({rows}, 64), "float32"), Y: T.Tensor((257, 64), "float32")'
+    launch = f"T.Kernel(8, threads={threads}, is_npu=True) as (cid)"
+    text = source(body, launch=launch, params=params)
+    found = [item for item in check_text(text, "kernel.py", Options()).diagnostics if item.code == "TL776"]
+    assert [item.help.startswith("load one row") for item in found] == ([rows == 1] if expected else [])
+
+
 SAME = "T.copy(y, Y[cid * 32, 0])"
 
 

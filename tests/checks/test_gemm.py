@@ -45,8 +45,30 @@ def _body(parts: tuple[str, ...], m: int, n: int, k: int, acc: str = "float32") 
         ("for k in T.serial(4):\n    T.gemm_v0(l, r, c, init=T.if_then_else(k == 0, True, False))", []),
     ],
 )
-def test_the_first_step_of_a_chain(statements: str, found: list[str]) -> None:
+@pytest.mark.parametrize("operator", ["gemm_v0", "mma"])
+def test_the_first_step_of_a_chain(operator: str, statements: str, found: list[str]) -> None:
+    if operator == "mma":
+        statements = statements.replace("gemm_v0(l, r,", "mma(l0, r0,")
+        loads = 'l0 = T.alloc_L0A((32, 64), "float16")\nr0 = T.alloc_L0B((64, 32), "float16")\n'
+        statements = f"{loads}T.copy(l, l0)\nT.copy(r, r0)\n{statements}"
     assert product(statements) == found
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("rows", [128, 256, 512])
+def test_operands_by_hand(rows: int, swapped: bool) -> None:
+    """L0A holds 65,536 bytes: 256 x 128 of float16. What lies in L0B is not the left operand."""
+    sides = ("B", "A") if swapped else ("A", "B")
+    body = f"""
+    l0 = T.alloc_L0{sides[0]}(({rows}, 128), "float16")
+    r0 = T.alloc_L0{sides[1]}((128, 32), "float16")
+    T.copy(l, l0)
+    T.copy(r, r0)
+    T.mma(l0, r0, c, init=True)
+    """
+    found = product(body, m=rows, k=128)
+    assert ("TL801" in found) == (rows > 256)
+    assert ("TL894" in found) == swapped
 
 
 GEMM = "T.gemm_v0(l, r, c, init=True)"

@@ -162,3 +162,25 @@ def test_more_blocks_are_no_remedy_for_a_wrong_index(index: str, help: str) -> N
     body = f'x = T.alloc_ub((16, 64), "float32")\nT.copy(X[cid * 16, 0], x)\nT.copy(x, Y[{index}])'
     text = source(body, launch="T.Kernel(16, is_npu=True) as (cid, vid)", params=PARAMS, keys=())
     assert help in [item.help for item in said(text) if item.code == "TL799"]
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ("cid % 2 * 32", []),
+        ("cid // 2 % 2 * 32", ["no store reaches `Y[0:32, 32:64]`: 16 stores go to 8 different places"]),
+        ("(cid + 1) % 2 * 32", []),
+        ("(cid // 2 + cid) % 2 * 32", []),
+    ],
+)
+def test_blocks_that_store_the_same_tile(column: str, expected: list[str]) -> None:
+    """Each axis is reached to its end, and half of the tiles are not: block 1 stores what block 0 has stored."""
+    body = f"""
+    x = T.alloc_ub((32, 32), "float32")
+    with T.Scope("V"):
+        T.copy(X[cid // 2 * 32, cid % 2 * 32], x)
+        T.barrier_all()
+        T.copy(x, Y[cid // 2 * 32, {column}])
+    """
+    text = source(body, launch="T.Kernel(16, is_npu=True) as (cid, _)", keys=(), params=PARAMS)
+    assert [item.message for item in said(text)] == expected

@@ -95,6 +95,6 @@ TL894 vector-op-on-cube-buffer error: put each tile where its statement runs: UB
 TL895 scalar-loop-to-global error: collect the values in UB and store them with `T.copy`
 TL896 intrinsic-of-expression error: assign the argument first: `t = a - b`, then `y = T.exp(t)`
 TL897 dropped-call error: replace the call: the compiler ignores or rejects it
-TL898 missing-init error: pass `init=True`, or `init=(k == 0)` in a loop, to the first `T.gemm_v0`
+TL898 missing-init error: pass `init=True`, or `init=(k == 0)` in a loop, to the first product
 TL899 unaligned-fractal error: pad rows and columns to multiples of 16, and K above 128 to a multiple of 128
 """

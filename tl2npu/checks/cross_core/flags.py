@@ -144,7 +144,9 @@ def _number(subject: Subject, stmt: Sync) -> Iterator[Finding]:
         for number in subject.numbers(given.sym) if given is not None else ():
             if number is not None and not 0 <= number < count:
                 text = f"T.{stmt.op.name} takes numbers from 0 to {count - 1} for `{name}`, not {number}"
-                yield Finding("TL790", stmt.node, text, "info" if 0 <= number < OLD_IDS else None)
+                used = 0 <= number < OLD_IDS
+                text += f"; public kernels use up to {OLD_IDS - 1}, which nothing documents" if used else ""
+                yield Finding("TL790", stmt.node, text, "info" if used else None)
                 break
 
 

@@ -45,6 +45,8 @@ HUGE = 1 << 20
 
 _CONDITIONS = 4
 _PLANNED = (Memory.L1, Memory.UB, Memory.L0C)
+_OPERANDS = (Memory.L0A, Memory.L0B)
+"""Of tiles that the author allocates there; no check of the compiler looks at them."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,7 @@ class Needs:
         """Every memory that these sizes and types overflow, or might overflow."""
         launch = self.subject.kernel.launched
         plans = list(self._possible(known, words))
-        for memory in self._memories:
+        for memory in (*self._memories, *_OPERANDS) if self._memories else ():
             limit = self.capacity.of(memory.value.lower())
             if limit is None:
                 continue

@@ -30,10 +30,10 @@ def check(subject: Subject) -> Iterator[Finding]:
     chains: dict[Buffer, list[Placed]] = {}
     for placed in subject.statements:
         stmt = placed.stmt
+        target = stmt.args.get("C") if isinstance(stmt, Op) and stmt.op.kind in (Kind.GEMM, Kind.MMA) else None
+        if isinstance(target, Operand):
+            chains.setdefault(target.buffer, []).append(placed)
         if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM:
-            target = stmt.args.get("C")
-            if isinstance(target, Operand):
-                chains.setdefault(target.buffer, []).append(placed)
             yield from _check_memories(stmt)
             yield from _check_shapes(subject, stmt)
             yield from _check_sizes(subject, stmt)
@@ -42,6 +42,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _check_accumulator(subject, stmt)
             yield from _check_tail(subject, stmt)
         elif isinstance(stmt, Op) and stmt.op.kind is Kind.MMA:
+            yield from _check_memories(stmt)
             yield from _check_shapes(subject, stmt)
             yield from _check_accumulator(subject, stmt)
         elif isinstance(stmt, Copy):
@@ -107,13 +108,17 @@ def _check_operand_part(subject: Subject, stmt: Copy) -> Iterator[Finding]:
 
 
 def _check_memories(stmt: Op) -> Iterator[Finding]:
-    """TL894: a fragment is always L0C, so it can be the result only."""
-    for name, memory in (("A", Memory.L1), ("B", Memory.L1), ("C", Memory.L0C)):
+    """TL894: a fragment is always L0C, so it can be the result only; ``T.mma`` takes what is in L0A and L0B."""
+    by_hand = stmt.op.kind is Kind.MMA
+    what = "T.mma" if by_hand else "a gemm"
+    left, right = (Memory.L0A, Memory.L0B) if by_hand else (Memory.L1, Memory.L1)
+    for name, memory in (("A", left), ("B", right), ("C", Memory.L0C)):
         operand = stmt.args.get(name)
         if isinstance(operand, Operand) and operand.buffer.memory is not memory:
             where = operand.buffer.memory.value
-            text = f"`{operand.buffer.name}` is in {where}, but operand {name} of a gemm must be in {memory.value}"
-            yield Finding("TL894", stmt.node, text)
+            text = f"`{operand.buffer.name}` is in {where}, but operand {name} of {what} must be in {memory.value}"
+            help = f"copy it from L1 to a tile of `T.alloc_{memory.value}`" if by_hand and name != "C" else ""
+            yield Finding("TL894", stmt.node, text, help=help)
 
 
 def _check_shapes(subject: Subject, stmt: Op) -> Iterator[Finding]:
@@ -180,7 +185,8 @@ def _check_chain(buffer: Buffer, chain: list[Placed]) -> Iterator[Finding]:
         inside = [p for p in chain if any(c is branch for c, _ in p.conditions)]
         if any(isinstance(p.stmt, Op) and not (_init(p.stmt) or const(0)).is_zero for p in inside):
             return
-    text = f"the first gemm adds to `{buffer.name}`, which is never cleared"
+    what = "T.mma" if first.stmt.op.kind is Kind.MMA else "gemm"
+    text = f"the first {what} adds to `{buffer.name}`, which is never cleared"
     yield Finding("TL898", first.stmt.node, text)
 
 

@@ -7,8 +7,10 @@ tensor instead, and in a tensor that a call makes and returns: the runtime gives
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 from tl2npu.checks.operators.samples import Sampler
 from tl2npu.checks.subject import Finding, Placed, Subject, some
@@ -132,6 +134,8 @@ class _Judge:
             else:
                 continue
             return
+        if tensor in self.returned and tensor in self.stores and not self.is_gpu and len(tensor.shape) > 1:
+            yield from self._corner(tensor, self.stores[tensor])
 
     def loaded(self, tensor: Buffer) -> Iterator[Finding]:
         """What no load reaches."""
@@ -216,14 +220,33 @@ class _Judge:
 
     def _spans(self, part: _Part, axis: int, known: Mapping[str, int]) -> _Spans | None:
         """What an access takes of an axis, in all blocks and turns; None where that is not known."""
+        found: _Spans = {}
+        for values in self._turns(part, (axis,), known) or ():
+            spans = self._taken(part, (axis,), values)
+            if spans is None:
+                return None
+            found.setdefault(spans[0], values)
+        return found or None
+
+    def _taken(self, part: _Part, axes: Iterable[int], values: Mapping[str, int]) -> tuple[tuple[int, int], ...] | None:
+        """The first element, and the one behind the last, along these axes in one turn."""
+        expanded, found = self.sampler.place(part.placed).bounds.expanded, []
+        for axis in axes:
+            first, count = (number_of(expanded(sym), values) for sym in part.region[axis])
+            if first is None or count is None:
+                return None
+            found.append((first, first + count))
+        return tuple(found)
+
+    def _turns(self, part: _Part, axes: Iterable[int], known: Mapping[str, int]) -> list[dict[str, int]] | None:
+        """The numbers of all blocks and turns on which the place along these axes depends; None if not known."""
         place, launch = self.sampler.place(part.placed), self.subject.kernel.launched
-        low, extent = (place.bounds.expanded(sym) for sym in part.region[axis])
         ranges = dict(place.bounds.ranges)
         if len(launch.grid) > 1:  # of a GPU: the second name is that of the second axis
             names = (self.subject.kernel.cid, self.subject.kernel.vid)
             ranges |= {n: (const(0), end - 1) for n, end in zip(names, launch.grid, strict=False) if n is not None}
         steps = {str(item.var): item.step for item in place.loops if item.step is not None}
-        needed = set(low.names | extent.names)
+        needed = {name for axis in axes for sym in part.region[axis] for name in place.bounds.expanded(sym).names}
         while more := {n for name in needed & ranges.keys() for side in ranges[name] for n in side.names} - needed:
             needed |= more
         turns: list[dict[str, int]] = [dict(known)]
@@ -236,13 +259,26 @@ class _Judge:
                     return None
                 following += [{**values, name: n} for n in range(first, min(last, first + _TURNS * step) + 1, step)]
             turns = following
-        found: _Spans = {}
-        for values in turns if len(turns) <= _TURNS else ():
-            first, count = number_of(low, values), number_of(extent, values)
-            if first is None or count is None:
-                return None
-            found.setdefault((first, first + count), values)
-        return found or None
+        return turns if len(turns) <= _TURNS else None
+
+    def _corner(self, tensor: Buffer, parts: Sequence[_Part]) -> Iterator[Finding]:
+        """A part that no store reaches although each axis is reached to its end: blocks that store the same tile."""
+        axes = range(len(tensor.shape))
+        for known in (given for given, more in self.calls if not more):
+            sizes = [number_of(extent, known) for extent in tensor.shape]
+            made = [(part, turns) for part in parts if (turns := self._turns(part, axes, known)) is not None]
+            boxes = {self._taken(part, axes, values) for part, turns in made for values in turns}
+            if None in sizes or len(made) < len(parts) or None in boxes:
+                continue
+            hole = _hole([size for size in sizes if size is not None], {box for box in boxes if box is not None})
+            if hole is not None:
+                at = ", ".join(f"{first}:{end}" for first, end in hole)
+                left = _Left(0, 0, known, {}, ())
+                count = sum(len(turns) for _, turns in made)
+                text = f"no store reaches `{tensor.name}[{at}]`"
+                text += f": {count} stores go to {len(boxes)} different places" if count > len(boxes) else ""
+                yield self._finding("TL799", parts[-1], text, left, help=_INDEX)
+                return
 
     def _moves(self, part: _Part, axis: int) -> bool:
         """Whether the vector core chooses the place."""
@@ -307,6 +343,21 @@ def _gaps(spans: Mapping[_Part, _Spans], size: int) -> list[tuple[int, int]]:
             found.append((at, min(first, size)))
         at = max(at, end)
     return [*found, (at, size)] if at < size else found
+
+
+def _hole(sizes: Sequence[int], boxes: Collection[tuple[tuple[int, int], ...]]) -> list[tuple[int, int]] | None:
+    """A box of a tensor that none of these covers a part of; None if there is none, or too many would be looked at."""
+    inner = [{end for box in boxes for end in box[axis] if 0 < end < size} for axis, size in enumerate(sizes)]
+    cuts = [sorted({0, size, *ends}) for size, ends in zip(sizes, inner, strict=True)]
+    cells = set(product(*(range(len(ends) - 1) for ends in cuts))) if prod(map(len, cuts)) <= _TURNS else set()
+    for box in boxes if cells else ():
+        inside = (
+            [n for n, first in enumerate(ends[:-1]) if span[0] <= first < span[1]]
+            for ends, span in zip(cuts, box, strict=True)
+        )
+        cells.difference_update(product(*inside))
+    first = min(cells, default=None)
+    return [(ends[n], ends[n + 1]) for ends, n in zip(cuts, first, strict=True)] if first is not None else None
 
 
 def _returned(subject: Subject) -> set[Buffer]:

@@ -34,6 +34,8 @@ def check(subject: Subject) -> Iterator[Finding]:
                 yield Finding("TL775", reader.stmt.node, f"`{buffer.name}` is read, but nothing writes it")
         elif (first := _added_to(subject, buffer)) is not None:
             yield Finding("TL775", first.stmt.node, f"`{buffer.name}` is read here before anything writes it")
+        elif buffer.memory is Memory.UB and (short := _short(subject, buffer, writers[buffer])) is not None:
+            yield short
         elif buffer.memory is Memory.UB and not subject.is_split:  # each vector core has half of the rows then
             yield from _partly(subject, buffer, writers[buffer])
 
@@ -81,6 +83,30 @@ def _partly(subject: Subject, buffer: Buffer, written: list[tuple[Placed, Operan
                 text = f"all of `{buffer.name}` is read, but nothing writes the end of its axis {axis}"
                 yield Finding("TL776", reader.stmt.node, f"{text}: `{code(written[-1][1].node)}` ends before it")
                 return
+
+
+def _short(subject: Subject, buffer: Buffer, written: list[tuple[Placed, Operand]]) -> Finding | None:
+    """The only load of a tile takes more than its tensor has from there on, in every block: the rest is padding."""
+    placed, target = written[0]
+    stmt = placed.stmt
+    loads = isinstance(stmt, Copy) and stmt.dst is target and stmt.src.buffer.memory is Memory.GM
+    if len(written) > 1 or not loads or target.dims is not None or not isinstance(stmt, Copy):
+        return None
+    sampler, tensor, ahead = Sampler(subject), stmt.src.buffer, len(stmt.src.buffer.shape) - len(buffer.shape)
+    outer = region(stmt.src, stmt.dst)
+    if ahead < 0 or len(outer) != len(tensor.shape):
+        return None
+    for axis, ((low, extent), size) in enumerate(zip(outer[ahead:], tensor.shape[ahead:], strict=True)):
+        found = [(known, _bounds(sampler, placed, known)) for known in subject.values]
+        beyond = low + extent - size - 1
+        if all(bounds.is_not_negative(beyond.substitute(known)) for known, bounds in found):
+            reader = _used(sampler, buffer, axis)
+            if reader is not None:
+                part = f"`{code(stmt.src.node)}` is smaller than `{buffer.name}` on axis {axis}"
+                text = f"all of `{buffer.name}` is read, but {part}: what is left of it is padding"
+                help = "load one row into a tile of one row, and `T.tile.broadcast` it" if size.constant == 1 else ""
+                return Finding("TL776", reader.stmt.node, text, help=help)
+    return None
 
 
 def _part(stmt: Stmt, operand: Operand) -> tuple[tuple[Sym, Sym], ...] | None:
