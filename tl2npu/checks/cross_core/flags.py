@@ -64,7 +64,8 @@ def check(subject: Subject, line_of: Callable[[cst.CSTNode], int] | None = None)
 
 def _jams(subject: Subject) -> list[Jam]:
     """The waits that hold up a core, one for each run."""
-    return [jam for run in by_hand(subject) for queues in run.queues.values() if (jam := queues.jam()) is not None]
+    every = (queues.jam() for run in by_hand(subject, False) for queues in run.queues.values())
+    return [jam for jam in every if jam is not None]
 
 
 def _missing(item: Item) -> str:

@@ -59,21 +59,25 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield _of(subject, group)
 
 
-def by_hand(subject: Subject) -> tuple[Run, ...]:
-    """The kernel run as its author ordered it, for the first calls of the factory that differ."""
+def by_hand(subject: Subject, accesses: bool = True) -> tuple[Run, ...]:
+    """The kernel run as its author ordered it, for the first calls of the factory that differ; with its accesses, or
+    its flags alone where nobody has asked for these before."""
     if by_hand not in subject.kept:
-        subject.kept[by_hand] = tuple(_by_hand(subject))
+        if not accesses:
+            return tuple(_by_hand(subject, False))
+        subject.kept[by_hand] = tuple(_by_hand(subject, True))
     return cast(tuple[Run, ...], subject.kept[by_hand])
 
 
-def _by_hand(subject: Subject) -> Iterator[Run]:
+def _by_hand(subject: Subject, accesses: bool) -> Iterator[Run]:
     scopes = any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements)
     if subject.is_mixed and not scopes and not subject.is_on(COMBINE):
         return
     cores = tuple(side for side in _CORES if side in subject.sides)
     for values, vid in product(subject.every_value[:_CALLERS], _vector_cores(subject)):
         pipes = not subject.is_on(SYNC)
-        run = Run(subject.kernel, subject.located.evaluator, values, pipes, scopes, cores, vid)
+        evaluator = subject.located.evaluator
+        run = Run(subject.kernel, evaluator, values, pipes, scopes, cores, vid, accesses=accesses)
         try:
             run.go()
         except (GiveUp, ZeroDivisionError):

@@ -7,7 +7,7 @@ tensor instead, and in a tensor that a call makes and returns: the runtime gives
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -25,11 +25,12 @@ from tl2npu.kernel.ranges.numbers import number_of
 from tl2npu.kernel.symbolic import Div, Mod, const
 from tl2npu.results import Severity
 
-_TURNS, _CALLS = 2048, 3
-"""So many turns are looked at, for so many calls."""
+_TURNS, _CORNERS, _CALLS = 2048, 512, 3
+"""So many turns are looked at, along one axis and along all together, for so many calls."""
 _TILE, _SIZE = 64, 512
 """Of tiles and of other sizes where no call gives them."""
 _INDEX = "correct the index, or what the block index in it is multiplied by"
+_Box = tuple[tuple[int, int], ...]
 _Spans = dict[tuple[int, int], dict[str, int]]
 """First element and the one behind the last, each with the numbers of a block and turn."""
 
@@ -220,25 +221,24 @@ class _Judge:
 
     def _spans(self, part: _Part, axis: int, known: Mapping[str, int]) -> _Spans | None:
         """What an access takes of an axis, in all blocks and turns; None where that is not known."""
-        found: _Spans = {}
-        for values in self._turns(part, (axis,), known) or ():
-            spans = self._taken(part, (axis,), values)
-            if spans is None:
-                return None
-            found.setdefault(spans[0], values)
-        return found or None
+        found = self._boxes(part, (axis,), known)
+        return {box[0]: values for box, values in found.items()} if found else None
 
-    def _taken(self, part: _Part, axes: Iterable[int], values: Mapping[str, int]) -> tuple[tuple[int, int], ...] | None:
-        """The first element, and the one behind the last, along these axes in one turn."""
-        expanded, found = self.sampler.place(part.placed).bounds.expanded, []
-        for axis in axes:
-            first, count = (number_of(expanded(sym), values) for sym in part.region[axis])
-            if first is None or count is None:
+    def _boxes(self, part: _Part, axes: Sequence[int], known: Mapping[str, int]) -> dict[_Box, dict[str, int]] | None:
+        """The first element and the one behind the last along these axes, in all blocks and turns."""
+        expanded = self.sampler.place(part.placed).bounds.expanded
+        pairs = [tuple(expanded(sym) for sym in part.region[axis]) for axis in axes]
+        found: dict[_Box, dict[str, int]] = {}
+        turns = self._turns(part, axes, known) or ()
+        for values in turns if len(axes) == 1 or len(turns) <= _CORNERS else ():
+            box = [(number_of(low, values), number_of(extent, values)) for low, extent in pairs]
+            known_box = tuple((first, first + count) for first, count in box if first is not None and count is not None)
+            if len(known_box) < len(box):
                 return None
-            found.append((first, first + count))
-        return tuple(found)
+            found.setdefault(known_box, values)
+        return found
 
-    def _turns(self, part: _Part, axes: Iterable[int], known: Mapping[str, int]) -> list[dict[str, int]] | None:
+    def _turns(self, part: _Part, axes: Sequence[int], known: Mapping[str, int]) -> list[dict[str, int]] | None:
         """The numbers of all blocks and turns on which the place along these axes depends; None if not known."""
         place, launch = self.sampler.place(part.placed), self.subject.kernel.launched
         ranges = dict(place.bounds.ranges)
@@ -265,20 +265,30 @@ class _Judge:
         """A part that no store reaches although each axis is reached to its end: blocks that store the same tile."""
         axes = range(len(tensor.shape))
         for known in (given for given, more in self.calls if not more):
-            sizes = [number_of(extent, known) for extent in tensor.shape]
-            made = [(part, turns) for part in parts if (turns := self._turns(part, axes, known)) is not None]
-            boxes = {self._taken(part, axes, values) for part, turns in made for values in turns}
-            if None in sizes or len(made) < len(parts) or None in boxes:
+            if not any(self._go_together(part, axes) for part in parts):
+                return
+            sizes = [size for extent in tensor.shape if (size := number_of(extent, known)) is not None]
+            made = [found for part in parts if (found := self._boxes(part, axes, known))]
+            if len(sizes) < len(axes) or len(made) < len(parts):
                 continue
-            hole = _hole([size for size in sizes if size is not None], {box for box in boxes if box is not None})
+            boxes = {box for one in made for box in one}
+            hole = _hole(sizes, boxes)
             if hole is not None:
                 at = ", ".join(f"{first}:{end}" for first, end in hole)
                 left = _Left(0, 0, known, {}, ())
-                count = sum(len(turns) for _, turns in made)
+                count = sum(len(self._turns(part, axes, known) or ()) for part in parts)
                 text = f"no store reaches `{tensor.name}[{at}]`"
                 text += f": {count} stores go to {len(boxes)} different places" if count > len(boxes) else ""
                 yield self._finding("TL799", parts[-1], text, left, help=_INDEX)
                 return
+
+    def _go_together(self, part: _Part, axes: Sequence[int]) -> bool:
+        """Whether one number moves an access along two axes; otherwise it comes to every corner."""
+        expanded = self.sampler.place(part.placed).bounds.expanded
+        names = [
+            expanded(part.region[axis][0]).names & self.sampler.place(part.placed).bounds.ranges.keys() for axis in axes
+        ]
+        return sum(map(len, names)) > len(frozenset[str]().union(*names))
 
     def _moves(self, part: _Part, axis: int) -> bool:
         """Whether the vector core chooses the place."""
@@ -345,7 +355,7 @@ def _gaps(spans: Mapping[_Part, _Spans], size: int) -> list[tuple[int, int]]:
     return [*found, (at, size)] if at < size else found
 
 
-def _hole(sizes: Sequence[int], boxes: Collection[tuple[tuple[int, int], ...]]) -> list[tuple[int, int]] | None:
+def _hole(sizes: Sequence[int], boxes: Collection[_Box]) -> list[tuple[int, int]] | None:
     """A box of a tensor that none of these covers a part of; None if there is none, or too many would be looked at."""
     inner = [{end for box in boxes for end in box[axis] if 0 < end < size} for axis, size in enumerate(sizes)]
     cuts = [sorted({0, size, *ends}) for size, ends in zip(sizes, inner, strict=True)]

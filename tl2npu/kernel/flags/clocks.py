@@ -64,7 +64,8 @@ Clock = list[int]
 class Run:
     """One block. ``pipes``: the pipes of a core run side by side, otherwise only the cores do.
 
-    ``crosses``: the flags between the cores could be followed; ``exact``: so could every condition and loop.
+    ``automatic``: the flags that the compiler inserts; ``accesses``: are looked at, or the flags alone. ``crosses``:
+    the flags between the cores could be followed; ``exact``: so could every condition and loop.
     """
 
     kernel: Kernel
@@ -77,7 +78,7 @@ class Run:
     conflicts: list[Conflict] = field(default_factory=list)
     stuck: list[Stuck] = field(default_factory=list)
     automatic: Automatic | None = None
-    """The flags that the compiler inserts."""
+    accesses: bool = True
 
     def __post_init__(self) -> None:
         named = {self.kernel.cid: 0, self.kernel.vid: self.vid}
@@ -252,10 +253,15 @@ class Run:
         self, stmt: Stmt, side: Side, turn: dict[str, int | None], arms: frozenset[tuple[int, bool, Hashable]]
     ) -> None:
         first = _CORES.index(side) * self.size
+        if waits_for_all(stmt):
+            self.queues[side].put(stmt, None, False, self.later, self.cut)
+        if isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM and side is Side.CUBE:
+            self.queues[side].product(stmt, self.later, self.cut)
+        if not self.accesses:
+            return
         found = self._touches(stmt, turn, _LANES in turn)
         if self.pipes and waits_for_all(stmt):
             self._barrier(first)
-            self.queues[side].put(stmt, None, False, self.later, self.cut)
         if self.automatic is not None:
             found = self._ordered(self.automatic, stmt, side, found, _LANES in turn)
         started: set[int] = set()
@@ -274,8 +280,6 @@ class Run:
             self.clocks[thread][thread] += 1
         if isinstance(stmt, Op) and stmt.op.name in RESULT_OF_SCALAR_UNIT and self.pipes:
             self._follow(first, first + _NUMBER["V"])
-        if started and isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM:
-            self.queues[side].product(stmt, self.later, self.cut)
         if started and isinstance(stmt, Op) and stmt.op.kind is Kind.GEMM and self.pipes:
             self._follow(first + _NUMBER["MTE1"], first + _NUMBER["M"])
             self._follow(first + _NUMBER["MTE2"], first + _NUMBER["MTE1"])
