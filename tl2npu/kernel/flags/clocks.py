@@ -62,10 +62,9 @@ Clock = list[int]
 
 @dataclass(eq=False)
 class Run:
-    """One block. ``pipes``: the pipes of a core run side by side, otherwise only the cores do.
-
-    ``automatic``: the flags that the compiler inserts; ``accesses``: are looked at, or the flags alone. ``crosses``:
-    the flags between the cores could be followed; ``exact``: so could every condition and loop.
+    """One block. ``pipes``: the pipes of a core run side by side, otherwise only the cores do. ``automatic``: the flags
+    that the compiler inserts. ``accesses``: are looked at, or the flags alone. ``crosses``: the flags between the cores
+    could be followed; ``exact``: so could every condition and loop.
     """
 
     kernel: Kernel
