@@ -66,6 +66,25 @@ def test_sizes_divide_what_they_divided() -> None:
     assert not re.search(r"b[mn]=(128|256)", said)
 
 
+def test_sizes_that_an_assertion_rules_out_are_not_named() -> None:
+    """Tiles of 128 or 256 are faster (above): not where the factory takes none of them."""
+    text = GEMM.format(sizes="2048, 2048, 2048, 64, 64, 64")
+    head = next(line for line in text.split("\n") if line.startswith("def "))
+    for test, wanted in (("bm < 128 and bn < 128", False), ("bm % 64 == 0", True)):
+        made = one(text.replace(head, f"{head}\n    assert {test}"))
+        said = " ".join(note.message for note in made.advice if note.code == "TL951")
+        assert bool(re.search(r"b[mn]=(128|256)", said)) is wanted
+
+
+def test_tiles_that_are_small_because_cores_are_empty_name_the_call() -> None:
+    made = one(GEMM.format(sizes="128, 128, 8192, 64, 64, 64"))
+    (said,) = [note.message for note in made.advice if note.code == "TL951"]
+    assert made.blocks is not None
+    assert made.blocks < 24
+    assert "=128" in said.partition(" for `")[2]
+    assert "4 blocks for 24 cores; a larger call may not need it" in said
+
+
 def test_small_transfers() -> None:
     """128 x 32 elements of two bytes are 8 KB, 128 x 64 are 16."""
     assert "TL952" in codes(GEMM.format(sizes="4096, 4096, 4096, 128, 128, 32"))

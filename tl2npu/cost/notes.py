@@ -23,8 +23,10 @@ from tl2npu.costs import Estimate
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import Caller
+from tl2npu.kernel.factories.concrete import value_of
 from tl2npu.kernel.model import Buffer, Copy, Let, Loop, Memory, Operand, Stmt, walk
 from tl2npu.kernel.turns import stages_node
+from tl2npu.source.tree import nodes_of
 
 _SIZES = (16, 512)
 _AT_ONCE = 3
@@ -47,8 +49,8 @@ def faster(
     here, best = tuple(caller.values[name] for name in names), start
     while True:
         for there in _neighbours(here):
-            if there not in tried and _divides(caller, names, there):
-                chosen = {**sizes, **dict(zip(names, there, strict=True))}
+            chosen = {**sizes, **dict(zip(names, there, strict=True))}
+            if there not in tried and _divides(caller, names, there) and _is_allowed(subject, caller, chosen):
                 tried[there] = estimate(subject, needs, caller, chosen, cores)
         found = min((key for key in tried if _beats(tried[key], best)), key=lambda key: _time(tried[key]), default=None)
         if found is None:
@@ -73,6 +75,14 @@ def _divides(caller: Caller, names: list[str], sizes: tuple[int, ...]) -> bool:
         for other in others
         if other >= caller.values[name] and other % caller.values[name] == 0
     )
+
+
+def _is_allowed(subject: Subject, caller: Caller, chosen: Mapping[str, int]) -> bool:
+    """Whether no assertion of the factory is known to fail for these sizes."""
+    factory = subject.located.factory
+    tests = nodes_of(factory.node.body, cst.Assert) if factory is not None else ()
+    known = {**caller.module, **caller.bound, **chosen}
+    return all(value_of(item.test, known, caller.names) is not False for item in tests)
 
 
 def _beats(one: Estimate, other: Estimate) -> bool:
@@ -118,7 +128,8 @@ def notes(
     if best is not None and best.microseconds:
         times = made.microseconds / best.microseconds
         if times >= _FASTER:
-            yield Note("TL951", launch, f"{_sizes(made, best)} {times:.1f} times as fast, as estimated")
+            text = f"{_sizes(made, best)} {times:.1f} times as fast, as estimated{_empty(made, best)}"
+            yield Note("TL951", launch, text)
     yield from _waiting(subject, caller, made, sizes, cores)
     yield from _transfers(work, made)
     yield from _short(work, made)
@@ -140,6 +151,16 @@ def _sizes(made: Estimate, other: Estimate) -> str:
     before = dict(made.sizes)
     changed = [f"{name}={value}" for name, value in other.sizes if before.get(name) != value]
     return f"`{', '.join(changed)}` is"
+
+
+def _empty(made: Estimate, other: Estimate) -> str:
+    """For which call that is, and why, where it has fewer blocks than there are cores: larger calls differ."""
+    if made.blocks is None or not made.cores or made.blocks >= made.cores:
+        return ""
+    after = dict(other.sizes)
+    same = ", ".join(f"{name}={value}" for name, value in made.sizes if after.get(name) == value)
+    blocks = "1 block" if made.blocks == 1 else f"{made.blocks:,} blocks"
+    return f" for `{same}`, which makes {blocks} for {made.cores} cores; a larger call may not need it"
 
 
 def _waiting(

@@ -419,11 +419,18 @@ class Job:
         return self.line(self.located.node) if self.origin is None else self.origin[1]
 
     def note(
-        self, code: str, node: cst.CSTNode, message: str, severity: Severity | None = None, *, done: bool = False
+        self,
+        code: str,
+        node: cst.CSTNode,
+        message: str,
+        severity: Severity | None = None,
+        *,
+        done: bool = False,
+        help: str = "",
     ) -> None:
-        """Record a finding; ``done``: its advice is taken already, so the finding gets none."""
+        """Record a finding; ``done``: its advice is taken already, so the finding gets none. ``help``: in its place."""
         found = self.finding(code, node, message, severity)
-        self.notes.append(replace(found, help="") if done else found)
+        self.notes.append(replace(found, help="" if done else help or found.help))
 
 
 def _is_only_moved(old: cst.CSTNode, new: cst.CSTNode) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -101,3 +104,42 @@ REFUSED = {
 @pytest.mark.parametrize(("body", "params"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_stays_refused(body: str, params: str) -> None:
     assert {code for code, _ in refused(text_of(body, params))} == {"TL170"}
+
+
+def test_elements_at_indices_from_a_tensor_are_refused_with_what_works() -> None:
+    """A loss takes the logit of the label of each row: one by one it is accepted, and right."""
+    params = ", ".join(
+        f'{name}: T.Tensor({shape}, "{dtype}")'
+        for name, shape, dtype in (("X", "(64, 40)", "float32"), ("I", "(64,)", "int32"), ("Y", "(64,)", "float32"))
+    )
+    body = "for i in T.Parallel(32):\n    Y[bx * 32 + i] = 1.0 - X[bx * 32 + i, I[bx * 32 + i]]"
+    text = gpu_file(params, body)
+    assert refused(text) == [("TL170", 11)]
+    (said,) = [item.message for item in result_of(text).diagnostics if item.severity == "error"]
+    assert "at indices from `I`: write the loop with `T.serial`" in said
+    rng = np.random.default_rng(0)
+    inputs = {"X": rng.random((64, 40), np.float32), "I": rng.integers(0, 40, 64).astype(np.int32)}
+    agree(text.replace("T.Parallel", "T.serial"), inputs)
+
+
+def test_the_help_for_scales_of_groups_is_a_faster_kernel() -> None:
+    """The loop over the groups that the help of TL146 shows computes the same, without single elements."""
+    params = 'W: T.Tensor((64, 128), "float32"), S: T.Tensor((64, 8), "float32"), O: T.Tensor((64, 128), "float32")'
+    head = """
+    w = T.alloc_fragment((32, 128), "float32")
+    s = T.alloc_shared((32, 8), "float32")
+    T.copy(W[bx * 32, 0], w)
+    T.copy(S[bx * 32, 0], s)
+    """
+    slow = "for i, j in T.Parallel(32, 128):\n    w[i, j] = w[i, j] * s[i, j // 16]"
+    end = "\nT.copy(w, O[bx * 32, 0])"
+    text = gpu_file(params, textwrap.dedent(head) + slow + end)
+    (said,) = [item.help for item in result_of(text).diagnostics if item.code == "TL146"]
+    outer, inner = re.findall(r"`(for .*?:)`", said)
+    fast = f"{outer}\n    {inner}\n        w[i, g * 16 + j] = w[i, g * 16 + j] * s[i, g]"
+    rng = np.random.default_rng(0)
+    inputs = {"W": rng.random((64, 128), np.float32), "S": rng.random((64, 8), np.float32)}
+    quick = gpu_file(params, textwrap.dedent(head) + fast + end)
+    for new in (agree(text, inputs), agree(quick, inputs)):
+        assert new
+    assert "TL146" not in [item.code for item in result_of(quick).diagnostics]

@@ -57,7 +57,11 @@ class ScatteredElements(LoopOperands):
         rows = self._row_by_row(operand, item, conditions) if neutral is None and not item.branches else None
         if rows is not None:
             return rows
-        if tables or BITS.get(element_type(self.job, buffer), _NARROWEST) < _NARROWEST:
+        if tables:
+            names = ", ".join(f"`{table.name}`" for table in sorted(tables, key=lambda table: table.name))
+            how = "write the loop with `T.serial`, and an `if` around the statement where rows may be missing"
+            raise Blocked("TL170", stmt.node, f"{text}, at indices from {names}: {how}")
+        if BITS.get(element_type(self.job, buffer), _NARROWEST) < _NARROWEST:
             raise Blocked("TL170", stmt.node, text)
         guards = tuple(code(branch.cond.node) for branch, then in item.branches if then)
         key = ("scattered", code(operand.node), *map(code, conditions), neutral)

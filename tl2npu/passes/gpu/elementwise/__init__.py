@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.callers import Values, callers_of
 from tl2npu.kernel.named_types import NamedTypes, named_types
 from tl2npu.passes.gpu.elementwise import scales, settled, truths, wholes
@@ -25,6 +26,7 @@ from tl2npu.passes.gpu.elementwise.places import Temporaries
 from tl2npu.passes.gpu.elementwise.reading import Reading
 from tl2npu.passes.gpu.elementwise.writing import Writer, parted
 from tl2npu.passes.job import Job
+from tl2npu.passes.writing.statements import factor
 from tl2npu.source.tree import nodes_of
 
 _COMPARED = 64
@@ -68,9 +70,8 @@ def rewrite(job: Job) -> None:
     first: Nest | None = None
     for nest, lowering in work.lowered:
         for node, count in lowering.slowly:
-            job.note(
-                "TL146", node, f"{count} elements are computed one by one in each iteration: no vector instruction fits"
-            )
+            text = f"{count} elements are computed one by one in each iteration: no vector instruction fits"
+            job.note("TL146", node, text, help=_by_groups(nest, node))
         for node, text in lowering.doubts:
             job.note("TL114", node, f"`{text}`: rounding may give another integer on the NPU than on a GPU")
         for node, text, dtype in lowering.unrounded:
@@ -89,6 +90,21 @@ def rewrite(job: Job) -> None:
         scales.fold(job, writer.edits, work.folded)
         job.apply(writer.edits)
         settled.assert_types(job, asked)
+
+
+def _by_groups(nest: Nest, node: cst.CSTNode) -> str:
+    """How to write a nest of which an index is ``j // group``, with rows of one group; empty for another one."""
+    column = nest.columns
+    for part in nodes_of(node, cst.BinaryOperation):
+        if isinstance(part.operator, cst.FloorDivide) and code(part.left) == column.name:
+            size, names = code(part.right), ", ".join(nest.names)
+            inner = f"for {names} in T.Parallel({', '.join((*nest.extents[:-1], size))}):"
+            outer = f"for g in T.serial({factor(column.text)} // {factor(size)}):"
+            return (
+                f"where `{size}` divides `{column.text}`, write `{outer}` around `{inner}`, "
+                f"with `g` for `{code(part)}` and `g * {factor(size)} + {column.name}` for every other `{column.name}`"
+            )
+    return ""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,9 @@ class Writer:
             self._inside(nest, steps)
         else:
             text = self._render(steps, set())
-            self.edits.replace_many(nest.node, parse(self.job, text, nest.node) if text else ())
+            new = parse(self.job, text, nest.node) if text else []
+            self.job.trace(new, nest.node)
+            self.edits.replace_many(nest.node, new)
         return True
 
     def allocate(self, temporaries: Temporaries, first: Nest) -> None:
