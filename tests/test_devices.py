@@ -13,18 +13,13 @@ PLANNING = Capacity(l1=524032, ub=196352, l0a=65536, l0b=65536, l0c=131072)
 
 
 @pytest.mark.parametrize(
-    ("name", "hardware_ub", "hardware_l0c", "codegen_ub", "codegen_l0c"),
-    [
-        ("A2", 192 * 1024, 128 * 1024, 196352, 131072),
-        ("A3", 192 * 1024, 128 * 1024, 196352, 131072),
-        ("A5", 256 * 1024, 256 * 1024, 262144, 262144),
-    ],
+    ("name", "hardware_ub", "hardware_l0c"),
+    [("A2", 192 * 1024, 128 * 1024), ("A3", 192 * 1024, 128 * 1024), ("A5", 256 * 1024, 256 * 1024)],
 )
-def test_sizes(name: str, hardware_ub: int, hardware_l0c: int, codegen_ub: int, codegen_l0c: int) -> None:
+def test_sizes(name: str, hardware_ub: int, hardware_l0c: int) -> None:
     device = DEVICES[name]
     assert device.capacity == PLANNING
     assert device.hardware == Capacity(l1=512 * 1024, ub=hardware_ub, l0a=65536, l0b=65536, l0c=hardware_l0c)
-    assert device.codegen == Capacity(l1=524032, ub=codegen_ub, l0a=65536, l0b=65536, l0c=codegen_l0c)
     assert device.vector_cores_per_cube == 2
 
 
@@ -55,4 +50,3 @@ def test_table() -> None:
     assert DEFAULT_DEVICE is DEVICES["A2"]
     assert [device.cube_cores for device in DEVICES.values()] == [24, 24, None]
     assert DEVICES["A3"].chips == ("910_93", "910C")
-    assert [device.gm_exchange_only for device in DEVICES.values()] == [True, True, False]

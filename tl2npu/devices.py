@@ -4,16 +4,16 @@ Two sets of sizes differ. What a kernel must fit into is what the compiler's mem
 (``Device.capacity``), the same numbers for all devices, a little less than the hardware has on A2 and A3 and much less
 than A5 has; the hardware's own sizes stand beside (``Device.hardware``).
 
-Sources (tile-ai/tilelang-ascend, 95acbd7f): planning ``src/transform/ascend_memory_planning.cc:34-38``; code generation
-``src/target/codegen_ascend.cc:30-40``; hardware sizes and alignments the programming notes that the repository ships
-(``api-kernel-memory.md``, from the vendor's platform configuration); names ``tilelang/utils/target.py``. The numbers in
-``tilelang/carver/arch/ascend.py`` contradict all of these and are not used.
+Sources (tile-ai/tilelang-ascend, 95acbd7f): planning ``src/transform/ascend_memory_planning.cc:34-38``; hardware sizes
+and alignments the programming notes that the repository ships (``api-kernel-memory.md``, from the vendor's platform
+configuration); names ``tilelang/utils/target.py``. The numbers in ``tilelang/carver/arch/ascend.py`` contradict all of
+these and are not used.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 
@@ -47,29 +47,25 @@ ALIGNMENT = Capacity(l1=32, ub=32, l0a=512, l0b=512, l0c=64)
 class Device:
     """One platform.
 
-    ``chips``: the chip names that the compiler takes for this platform. ``codegen``: the sizes that the code generator
-    initialises its buffers with. ``cube_cores``: cube cores of the usual part, None where no public source says;
-    each has ``vector_cores_per_cube`` vector cores. ``l2``: bytes of the L2 cache, None where unknown.
+    ``chips``: the chip names that the compiler takes for this platform. ``cube_cores``: cube cores of the usual part,
+    None where no public source says; each has ``vector_cores_per_cube`` vector cores. ``l2``: bytes of the L2 cache,
+    None where unknown.
     """
 
     name: str
     chips: tuple[str, ...]
     capacity: Capacity
     hardware: Capacity
-    codegen: Capacity
     cube_cores: int | None
     l2: int | None
     source: str
     vector_cores_per_cube: int = 2
     alignment: Capacity = ALIGNMENT
-    gm_exchange_only: bool = True
     note: str = ""
 
 
 _HARDWARE_A2 = Capacity(l1=524_288, ub=196_608, l0a=65_536, l0b=65_536, l0c=131_072)
-_CODEGEN_A2 = Capacity(l1=524_032, ub=196_352, l0a=65_536, l0b=65_536, l0c=131_072)
 _HARDWARE_A5 = Capacity(l1=524_288, ub=262_144, l0a=65_536, l0b=65_536, l0c=262_144)
-_CODEGEN_A5 = Capacity(l1=524_032, ub=262_144, l0a=65_536, l0b=65_536, l0c=262_144)
 _SOURCE = "src/target/codegen_ascend.cc:30-40, src/transform/ascend_memory_planning.cc:34-38, tilelang/utils/target.py"
 
 A2 = Device(
@@ -77,33 +73,20 @@ A2 = Device(
     chips=("910B", "910"),
     capacity=PLANNING_2026_06,
     hardware=_HARDWARE_A2,
-    codegen=_CODEGEN_A2,
     cube_cores=24,
     l2=201_326_592,
     source=_SOURCE,
     note="some 910B parts have 20 cores (#1261)",
 )
-A3 = Device(
-    name="A3",
-    chips=("910_93", "910C"),
-    capacity=PLANNING_2026_06,
-    hardware=_HARDWARE_A2,
-    codegen=_CODEGEN_A2,
-    cube_cores=24,
-    l2=201_326_592,
-    source=_SOURCE,
-    note="the compiler's choice where it recognises no chip",
-)
+A3 = replace(A2, name="A3", chips=("910_93", "910C"), note="the compiler's choice where it recognises no chip")
 A5 = Device(
     name="A5",
     chips=("950", "910_95"),
     capacity=PLANNING_2026_06,
     hardware=_HARDWARE_A5,
-    codegen=_CODEGEN_A5,
     cube_cores=None,
     l2=None,
     source=_SOURCE + "; hardware UB and L0C: PTO-ISA",
-    gm_exchange_only=False,
     note="the hardware has L0C -> UB and UB -> L1, but this compiler still goes through global memory (#1369); "
     "memory planning knows the sizes of A2 only",
 )

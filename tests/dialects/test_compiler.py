@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tl2npu.codes import CODES
-from tl2npu.devices import PLANNING_2026_06
 from tl2npu.dialects.ascend import OPERATORS
 from tl2npu.dialects.compiler import COMPILERS, DEFAULT_COMPILER, Compiler
 from tl2npu.dialects.limits import LIMITS_2026_06, LIMITS_2026_09
@@ -73,6 +72,5 @@ def test_versions() -> None:
     assert JUNE.commit is not None
     assert JUNE.commit.startswith("95acbd7f")
     assert SEPTEMBER.commit is None
-    assert JUNE.planning == SEPTEMBER.planning == PLANNING_2026_06
     assert JUNE.default_pass_configs == frozenset()
     assert SEPTEMBER.default_pass_configs == {"TL_ASCEND_AUTO_CV_COMBINE"}

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tl2npu.devices import PLANNING_2026_06, Capacity
 from tl2npu.dialects.limits import LIMITS_2026_06, LIMITS_2026_09
 
 
@@ -35,7 +34,6 @@ class Compiler:
     vid_aware_ops: frozenset[str]
     vid_aware_regions: frozenset[str]
     limits: Mapping[str, str]
-    planning: Capacity
     lacking_for_pto: frozenset[str]
     default_pass_configs: frozenset[str] = frozenset()
     cross_core_flags: int = 11
@@ -85,7 +83,6 @@ JUNE_2026 = Compiler(
     vid_aware_ops=_IS_TILE_OP,
     vid_aware_regions=_REGIONS,
     limits=LIMITS_2026_06,
-    planning=PLANNING_2026_06,
     lacking_for_pto=_LACKING_FOR_PTO,
 )
 
@@ -96,7 +93,6 @@ SEPTEMBER_2026 = Compiler(
     vid_aware_ops=_IS_TILE_OP | {"tile.cast", "tile.mul_add_dst", "tile.silu"},
     vid_aware_regions=_REGIONS,
     limits=LIMITS_2026_09,
-    planning=PLANNING_2026_06,
     lacking_for_pto=_LACKING_FOR_PTO,
     default_pass_configs=frozenset({"TL_ASCEND_AUTO_CV_COMBINE"}),
     slice_argument="kL0Size",

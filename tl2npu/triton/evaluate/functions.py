@@ -44,9 +44,8 @@ def _load(
     other: Array = None,
     boundary_check: tuple[int, ...] = (),
     padding_option: str = "",
-    cache_modifier: str = "",
-    eviction_policy: str = "",
-    volatile: bool = False,
+    *_: object,
+    **__: object,
 ) -> Array:
     if not isinstance(pointer, Block):
         return pointer.load(mask, other)
@@ -55,12 +54,7 @@ def _load(
 
 
 def _store(
-    pointer: Pointers | Block,
-    value: Array,
-    mask: Array = None,
-    boundary_check: tuple[int, ...] = (),
-    cache_modifier: str = "",
-    eviction_policy: str = "",
+    pointer: Pointers | Block, value: Array, mask: Array = None, boundary_check: tuple[int, ...] = (), **_: object
 ) -> None:
     if not isinstance(pointer, Block):
         pointer.store(value, mask)
@@ -69,7 +63,7 @@ def _store(
     places.store(value, inside)
 
 
-def _atomic_add(pointer: Pointers, val: Array, mask: Array = None, sem: object = None, scope: object = None) -> None:
+def _atomic_add(pointer: Pointers, val: Array, mask: Array = None, *_: object, **__: object) -> None:
     pointer.add(val, mask)
 
 
@@ -85,15 +79,7 @@ def _advance(base: Block, offsets: Any) -> Block:
     return base.at(tuple(start + by for start, by in zip(base.offsets, offsets, strict=True)))
 
 
-def _dot(
-    input: Array,
-    other: Array,
-    acc: Array = None,
-    input_precision: object = None,
-    allow_tf32: object = None,
-    max_num_imprecise_acc: object = None,
-    out_dtype: object = None,
-) -> Array:
+def _dot(input: Array, other: Array, acc: Array = None, *_: object, **__: object) -> Array:
     if input.shape[-1] != other.shape[-2]:
         raise NotChecked("a product of matrices that do not fit")
     found = np.matmul(input.astype(np.float64), other.astype(np.float64))
