@@ -22,8 +22,7 @@ from tl2npu.passes.eager.factories import find_eager
 from tl2npu.passes.host import importable
 from tl2npu.passes.job import Job, diagnostic
 from tl2npu.passes.no_launch import no_launch
-from tl2npu.passes.undefined import undefined_names
-from tl2npu.passes.unseen_kernels import unseen_kernels
+from tl2npu.passes.unseen_kernels import undefined_names, unseen_kernels
 from tl2npu.results import Diagnostic, FileResult, KernelResult
 from tl2npu.source.index import Index
 from tl2npu.source.names import Names

@@ -40,8 +40,7 @@ from tl2npu.passes.pipelines.plain import in_common_words
 from tl2npu.passes.pipelines.traits import Traits, left_alone, refuse_unreadable, traits
 from tl2npu.passes.plain.hints import tensor_layouts
 from tl2npu.passes.plain.unsupported import refuse as unsupported
-from tl2npu.passes.undefined import undefined_names
-from tl2npu.passes.unseen_kernels import unseen_kernels
+from tl2npu.passes.unseen_kernels import undefined_names, unseen_kernels
 from tl2npu.results import (
     NOT_SELECTED,
     Change,

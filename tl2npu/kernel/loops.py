@@ -10,8 +10,10 @@ from tl2npu.dialects.catalogue import Operator
 from tl2npu.kernel.comparisons import compared
 from tl2npu.kernel.environment import Env
 from tl2npu.kernel.expressions import Evaluator, code
+from tl2npu.kernel.model import Loop
 from tl2npu.kernel.ranges.bounds import EITHER
-from tl2npu.kernel.symbolic import Sym, const, opaque
+from tl2npu.kernel.symbolic import Sym, const, opaque, product
+from tl2npu.source.tree import argument as given
 
 _LOOPS = {
     "serial": "serial",
@@ -105,3 +107,22 @@ def either_loop(
         found.append((_IN_ORDER.index(kind), arm))
         extents.append([[None if part is None else evaluator.sym(part, env) for part in item] for item in bounds])
     return min(found, key=lambda item: item[0])[1] if extents[0] == extents[1] else None
+
+
+_PLACES = {"wave_size": 1, "index": 2}
+
+
+def wave_argument(loop: Loop, name: str) -> cst.BaseExpression | None:
+    """An argument of ``T.Persistent(domain, wave_size, index)`` behind the domain, given by place or by name."""
+    return given(loop.call, name, _PLACES[name]) if loop.call is not None else None
+
+
+def fills_every_wave(loop: Loop, evaluator: Evaluator) -> bool | None:
+    """Whether no block is without a tile of the domain in the last wave; None if that cannot be told.
+
+    Otherwise the frame leaves its last wave by ``loop_break()`` (``src/ir.cc``, ``PersistentFor``).
+    """
+    wave = wave_argument(loop, "wave_size")
+    if wave is None:
+        return None
+    return (product(item.extent for item in loop.ranges) % evaluator.sym(wave, loop.env)).is_zero

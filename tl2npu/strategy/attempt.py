@@ -25,7 +25,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Memory, Op, Stmt
 from tl2npu.kernel.tensors import stored_tensors
-from tl2npu.passes.ascend import allocations_apart, barriers, guards
+from tl2npu.passes.ascend import allocations, barriers, guards
 from tl2npu.passes.gpu.memory import guarded_planes
 from tl2npu.passes.job import Fork, Job
 from tl2npu.passes.npuir.edges import Cut, end_with_tensors
@@ -106,7 +106,7 @@ def built(case: Case, form: str, *, in_place: bool = False) -> Attempt:
         if in_place:
             macros.inline(job)
         if form != "fallback":
-            allocations_apart.take_apart(job)
+            allocations.take_apart(job)
         if not kind.is_rewritten:
             _need_right_cores(start, kind, form)
         write(job, kind, form)

@@ -13,6 +13,7 @@ from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses, side_of
 from tl2npu.kernel.factories.configs import COMBINE
+from tl2npu.kernel.loops import fills_every_wave
 from tl2npu.kernel.memory.inferred import Use, inferred, uses, without_options
 from tl2npu.kernel.model import (
     CUBE_MEMORY,
@@ -33,7 +34,6 @@ from tl2npu.kernel.model import (
     children,
     walk,
 )
-from tl2npu.kernel.waves import fills_every_wave
 from tl2npu.source.tree import mentioned, names_in
 
 _VECTOR_KINDS = (Kind.TILE, Kind.FILL, Kind.REDUCE)

@@ -12,8 +12,8 @@ import libcst as cst
 
 from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.expressions import code
+from tl2npu.kernel.loops import fills_every_wave, wave_argument
 from tl2npu.kernel.model import Loop
-from tl2npu.kernel.waves import argument, fills_every_wave
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import imports
 from tl2npu.passes.writing.statements import Names, factor, parse
@@ -55,7 +55,7 @@ def _rewrite_all(job: Job, rule: str, message: str, guarded: bool) -> None:
 
 
 def _rewrite(job: Job, loop: Loop, guarded: bool) -> None:
-    node, wave, index = loop.node, argument(loop, "wave_size"), argument(loop, "index")
+    node, wave, index = loop.node, wave_argument(loop, "wave_size"), wave_argument(loop, "index")
     sizes = [code(item.stop_node) for item in loop.ranges if item.stop_node is not None]
     if not isinstance(node, cst.For) or loop.via or wave is None or index is None or len(sizes) < len(loop.ranges):
         raise Blocked("TL862" if guarded else "TL428", node, "cannot write this `T.Persistent` as a plain loop")

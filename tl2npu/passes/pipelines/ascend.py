@@ -16,7 +16,6 @@ from tl2npu.passes.ascend import (
     hand_overs,
     init_branches,
     launch,
-    own_blocks,
     row_loops,
     row_ops,
     scopes,
@@ -68,7 +67,7 @@ def own_blocks_form(job: Job) -> None:
     """The full form for kernels of the vector cores alone: no Scope, no sync, no vid, a block for each core."""
     before: Counter[str] = unused.name_counts(job)
     without_sync(job, on_chip=False)
-    own_blocks.launch_twice(job)
+    launch.launch_twice(job)
     compared_types.convert(job)
     generated_names.rename(job)
     allocations.infer_allocations(job)
