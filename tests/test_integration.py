@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from tests.in_process import python
-from tl2npu.report.formats import FORMATS
+from tl2npu.cli.output import FORMATS
 
 ROOT = Path(__file__).resolve().parent.parent
 HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))}

@@ -96,11 +96,6 @@ def load_rules() -> Mapping[str, Rule]:
     return MappingProxyType(found)
 
 
-def rule(code: str) -> Rule:
-    """The rule of a code; raises :class:`KeyError` if there is none."""
-    return load_rules()[code]
-
-
 def find_rule(text: str) -> Rule:
     """The rule of a code or a name. Raises RuleError with the one that may be meant."""
     rules = load_rules()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -36,23 +36,6 @@ class Sink(Protocol):
     whole: bool
 
     def take(self, outcome: Outcome, old: bytes, new: bytes) -> None: ...
-
-
-@dataclass(frozen=True)
-class Finished:
-    """Everything that a report needs of a run."""
-
-    files: tuple[FileResult, ...]
-    skipped: tuple[Skipped, ...]
-
-
-def finish(outcomes: Iterable[Outcome], sink: Sink) -> Finished:
-    """All of :func:`deliver`, with the texts of the files."""
-    items = list(deliver(outcomes, sink))
-    return Finished(
-        tuple(item for item in items if isinstance(item, FileResult)),
-        tuple(item for item in items if isinstance(item, Skipped)),
-    )
 
 
 def deliver(outcomes: Iterable[Outcome], sink: Sink) -> Iterator[FileResult | Skipped]:

@@ -20,9 +20,14 @@ from tl2npu.options import Options
 from tl2npu.project import Batch, Outcome, batch, one, run, run_text, workers
 from tl2npu.project.held import Held
 from tl2npu.results import Diagnostic, FileResult
-from tl2npu.sinks import Nowhere, ToFiles, ToPatch, ToPlace, exit_code, finish
+from tl2npu.sinks import Nowhere, Sink, ToFiles, ToPatch, ToPlace, deliver, exit_code
 
 KERNEL = b"import tilelang\nprim_func\n"
+
+
+def finish(outcomes: Iterable[Outcome], sink: Sink) -> list[FileResult]:
+    """What becomes of the files that are sent to a sink."""
+    return [item for item in deliver(outcomes, sink) if isinstance(item, FileResult)]
 
 
 def fake(text: str, path: str, options: Options, leave: object = None, together: bool = False) -> FileResult:
@@ -207,7 +212,7 @@ def test_encodings_survive_in_place() -> None:
     old = b"# coding: latin-1\r\n" + KERNEL + b"'\xe4' old\r\n"
     files(a=old)
     finished = finish(outcomes(), ToFiles(allow_dirty=False))
-    assert finished.files[0].error is None
+    assert finished[0].error is None
     assert Path("a.py").read_bytes() == old.replace(b"old", b"new")
     assert Path("a.py.orig").read_bytes() == old
 
@@ -216,9 +221,9 @@ def test_a_file_that_cannot_be_written_is_an_error_and_the_others_go_on() -> Non
     files(a=KERNEL + b"old", b=KERNEL + b"old")
     Path("a.py").chmod(0o444)
     finished = finish(outcomes(), ToFiles(allow_dirty=False))
-    assert [file.error for file in finished.files] == ["file is read-only", None]
+    assert [file.error for file in finished] == ["file is read-only", None]
     assert Path("b.py").read_bytes().endswith(b"new")
-    assert [exit_code(file, "migrate", False) for file in finished.files] == [2, 0]
+    assert [exit_code(file, "migrate", False) for file in finished] == [2, 0]
 
 
 def test_patches_apply_whatever_the_working_directory_is() -> None:
@@ -244,7 +249,7 @@ def test_output_directory_keeps_the_tree() -> None:
     for name, data in (("in/a.py", KERNEL + b"old"), ("in/sub/b.py", b"plain")):
         Path(name).write_bytes(data)
     finished = finish(run(collect([Path("in")]), "migrate", Options()), ToPlace(Path("out"), as_directory=True))
-    assert [file.error for file in finished.files] == [None, None]
+    assert [file.error for file in finished] == [None, None]
     assert Path("out/a.py").read_bytes() == KERNEL + b"new"
     assert Path("out/sub/b.py").read_bytes() == b"plain"
     assert Path("in/a.py").read_bytes() == KERNEL + b"old"
@@ -255,9 +260,9 @@ def test_outputs_never_meet_and_never_hit_an_input() -> None:
         Path(place).mkdir()
         Path(place, "a.py").write_bytes(KERNEL)
     finished = finish(run(collect([Path("x"), Path("y")]), "migrate", Options()), ToPlace(Path("out"), True))
-    assert [file.error for file in finished.files] == [None, "x/a.py is written to out/a.py already"]
+    assert [file.error for file in finished] == [None, "x/a.py is written to out/a.py already"]
     finished = finish(run(collect([Path("x/a.py")]), "migrate", Options()), ToPlace(Path("x/a.py"), False))
-    assert "output is the input" in str(finished.files[0].error)
+    assert "output is the input" in str(finished[0].error)
 
 
 def test_new_text_that_the_encoding_lacks_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,4 +270,4 @@ def test_new_text_that_the_encoding_lacks_is_an_error(monkeypatch: pytest.Monkey
         migration, "migrate_text", lambda text, path, options, leave, together: FileResult(path, text, text + "\u2028")
     )
     files(a=b"# coding: latin-1\n" + KERNEL)
-    assert "iso-8859-1" in str(finish(outcomes(), Nowhere()).files[0].error)
+    assert "iso-8859-1" in str(finish(outcomes(), Nowhere())[0].error)

@@ -12,7 +12,7 @@ import pytest
 from tests.each import each
 from tests.rules.examples import examples, examples_in, index_page
 from tl2npu.codes import CODES, ROWS
-from tl2npu.rules import GROUPS, Rule, RuleError, load_rules, parse_page, rule, rules_directory
+from tl2npu.rules import GROUPS, Rule, RuleError, load_rules, parse_page, rules_directory
 
 RULES = load_rules()
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,12 +151,6 @@ def test_index_is_current() -> None:
 def test_every_file_in_the_catalogue_is_a_page() -> None:
     files = {path for path in rules_directory().rglob("*") if path.is_file()}
     assert files == {page.path for page in RULES.values()}
-
-
-def test_lookup() -> None:
-    assert rule("TL210").name == "gm-round-trip"
-    with pytest.raises(KeyError):
-        rule("TL000")
 
 
 PAGE = """+++

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from tl2npu.report.model import Report
 
-FORMATS = ("text", "json", "sarif", "github", "markdown", "html")
 NEEDS_DIFFS = frozenset({"json", "sarif", "markdown", "html"})
 _ENDINGS = {
     ".json": "json",
