@@ -40,7 +40,7 @@ from tl2npu.source.tree import nodes_of, replaced
 _FEWEST = 2
 _WHY = "# TL612: no stages where a remainder is left: the compiler would drop the last turns"
 _REST = "# TL139: no stages where a tile is cut: only the first of them would have its rest cleared"
-_LATER = "# TL612: with stages, what follows runs a turn behind what is above, and needs a vector of its own turn"
+_LATER = "# TL612: with stages this runs a turn later, and needs the vector of its own turn"
 
 
 def limit(job: Job) -> bool:
