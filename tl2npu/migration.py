@@ -16,7 +16,7 @@ from tl2npu.across.restore import Kept, restored, with_dots
 from tl2npu.across.users import Users
 from tl2npu.checking import check_text as check_text
 from tl2npu.checking import made_importable, unparsable, unused_comments
-from tl2npu.checks.cross_core import flags
+from tl2npu.checks.cross_core import both_store, flags
 from tl2npu.checks.row_split import doubled
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import CODES, finding
@@ -469,7 +469,8 @@ def _best_of(
 def _note_own(start: Job, suppressions: Suppressions) -> None:
     """What is wrong with the author's own kernel, whatever becomes of it."""
     subject = Subject(start.kernel, start.file, start.located, start.options)
-    for found in (*flags.check(subject, start.line), *doubled.check(subject)):
+    both = (replace(found, severity="warning") for found in both_store.check(subject))
+    for found in (*flags.check(subject, start.line), *doubled.check(subject), *both):
         if not suppressions.covers(start.line(found.node), found.code):
             start.note(found.code, found.node, found.message, found.severity)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.support import LOAD, ONE, PLAIN, STORE, TILES, errors, kernel, warnings
+from tests.checks.support import LOAD, ONE, PLAIN, SPLIT, STORE, TILES, errors, findings, kernel, source, warnings
 
 BIAS = 'A: T.Tensor((256, 64), "float32"), O: T.Tensor((256, 64), "float32"), W: T.Tensor((64,), "float32")'
 
@@ -88,6 +88,15 @@ def test_rows_known_at_run_time_only() -> None:
 def test_buffers_of_one_row(shape: str, use: str, found: list[str]) -> None:
     body = kernel(f'x = T.alloc_ub({shape}, "float32")', use)
     assert split_only(body) == found
+
+
+@pytest.mark.parametrize(("row", "everywhere"), [("0", True), ("cid", False)])
+def test_a_row_that_all_blocks_load_stands_in_front_of_the_launch(row: str, everywhere: bool) -> None:
+    body = kernel('x = T.alloc_ub((1, 64), "float32")', f"T.copy(A[{row}, 0], x)\nT.tile.exp(x, x)")
+    text = source(body.replace("T.tile.exp(x, x)", ""), launch=SPLIT)
+    (help,) = [found.help for found in findings(text) if found.code == "TL821"]
+    assert ("`x = T.alloc_ub((64,), ...)` in front of `T.Kernel`" in help) == everywhere
+    assert ("two rows" in help) != everywhere
 
 
 def test_vector_along_the_columns() -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.checks.support import PLAIN, source
 from tests.fixture_case import load_all
 from tl2npu.checking import check_text
+from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 from tl2npu.results import Diagnostic
 
@@ -155,6 +156,7 @@ def test_the_advice_says_whether_blocks_or_rows_of_a_block_are_missing(blocks: i
     ("index", "help"),
     [
         ("cid * 16, 32", "the first store begins at element 32 of axis 1: begin at 0"),
+        ("cid * 8, 0", "a block moves by 8 and stores 16, over what the one before stored: move by 16"),
         ("cid // 2 * 32, 0", "compare by how much the index moves with how much is stored at once"),
     ],
 )
@@ -184,3 +186,21 @@ def test_blocks_that_store_the_same_tile(column: str, expected: list[str]) -> No
     """
     text = source(body, launch="T.Kernel(16, is_npu=True) as (cid, _)", keys=(), params=PARAMS)
     assert [item.message for item in said(text)] == expected
+
+
+RELU = next(case.before for case in load_all() if case.name == "workspace/gemm_relu")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('block_M, block_N), "float"),\n    ):', 'block_M // 2, block_N), "float"),\n    ):', "TL885"),
+        ("C[row + vid * block_M // 2, col]", "C[row, col]", "TL777"),
+    ],
+)
+def test_migrate_names_the_fault_of_the_old_kernel(old: str, new: str, expected: str) -> None:
+    """A workspace with half of its rows, and a store without the rows of the second vector core: no TL970."""
+    assert old in RELU
+    found = {item.code for item in migrate_text(RELU.replace(old, new), "k.py", Options()).diagnostics}
+    assert expected in found
+    assert "TL970" not in found

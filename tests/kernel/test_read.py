@@ -197,6 +197,7 @@ def test_a_harmless_unknown_statement_names_no_buffer() -> None:
     [
         ("helper(a)", ("`helper`", "cannot be analysed")),
         ("T.tile.tanh(a, a)", ("`T.tile.tanh`", "is not a TileLang operator")),
+        ("T.tile.expp(a, a)", ("`T.tile.expp`", "is not a TileLang operator; T.tile.exp is")),
         ("T.smooth(a)", ("`T.smooth`", "is not a TileLang operator")),
     ],
 )

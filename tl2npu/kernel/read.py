@@ -12,6 +12,7 @@ from typing import cast
 
 import libcst as cst
 
+from tl2npu.dialects.ascend import similar
 from tl2npu.dialects.catalogue import Kind, Operator
 from tl2npu.kernel import languages
 from tl2npu.kernel.bindings import (
@@ -334,11 +335,11 @@ class Reader:
                     (node, "TL903", f"the macro calls that lead to `{code(call.func)}` are nested too deeply")
                 )
             elif touched:
-                own = bool(self.evaluator.names.operator(call.func))
-                why = "calls itself" if again else "is not a TileLang operator" if own else "cannot be analysed"
-                self.problems.append(
-                    (node, "TL903", f"cannot follow the buffers that `{code(call.func)}` takes: it {why}")
-                )
+                own = self.evaluator.names.operator(call.func)
+                why = f"is not a TileLang operator{similar(own, 'is')}" if own else "cannot be analysed"
+                why = "calls itself" if again else why
+                text = f"cannot follow the buffers that `{code(call.func)}` takes: it {why}"
+                self.problems.append((node, "TL903", text))
             return [Opaque(node, f"this call of `{code(call.func)}` is not supported", touched, via=via)]
         self.inlined += 1
         self.inlining.append(helper.node)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from tl2npu.checks.operators import untouched
 from tl2npu.checks.subject import Subject
 from tl2npu.evaluate.compare import compared
 from tl2npu.evaluate.verdict import Outcome
@@ -51,6 +52,9 @@ def checked(
         return _refused(given, result, "TL179", given.located.node, _UNSEEN)
     if found.equal is not False:
         return replace(result, checked=SelfCheck(found.equal is True, found.why, found.shown_sizes)), job
+    own = next((one for one in untouched.check(subject_of(given)) if one.code != "TL799"), None)
+    if own is not None and result.source != "gpu":  # it reads what nothing has written
+        return _refused(given, result, own.code, own.node, own.message)
     why = _different(found)
     if job.steps and source.equal is None:
         why += f"; the values are wrong since pass `{first_wrong(given, job)}`"

@@ -6,7 +6,6 @@ Such a file fails when it is imported or compiled. Source: the name space of til
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Container, Iterator
 
 import libcst as cst
@@ -36,8 +35,7 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield Finding("TL897", node, f"T.{short} does not exist in Ascend TileLang", help=help)
         elif _is_unknown(short):
             seen.add(short)
-            close = difflib.get_close_matches(short, ascend.OPERATORS, n=1)
-            yield Finding("TL791", node, f"T.{short} does not exist" + (f"; T.{close[0]} does" if close else ""))
+            yield Finding("TL791", node, f"T.{short} does not exist{ascend.similar(short, 'does')}")
         elif short in ITEM_SIZE and not _called(subject, node):
             seen.add(short)
             yield Finding(

@@ -324,6 +324,10 @@ class _Judge:
         values, cid = next(iter(left.spans[part].values())), str(self.subject.kernel.cid)
         here, there = (number_of(low, {**values, cid: block}) for block in (0, 1))
         stored, step = left.gaps[0][0], (there or 0) - (here or 0)
+        first, end = next(iter(left.spans[part]))
+        if 0 < step < end - first:
+            count = end - first
+            return f"a block moves by {step} and stores {count}, over what the one before stored: move by {count}"
         if not 0 < stored < step:  # more blocks are no remedy for what is left out between others
             return "compare by how much the index moves with how much is stored at once" if left.is_between else ""
         return f"a block moves by {step} and stores {stored}: store the rest at `+ vid * {stored}`, or move by {stored}"

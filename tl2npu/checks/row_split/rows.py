@@ -14,7 +14,7 @@ import libcst as cst
 from tl2npu.checks.row_split.split import Split, Use, is_element, is_row_view, split_of, starts_whole, takes_its_rows
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.dialects.catalogue import Kind
-from tl2npu.kernel.access import side_of
+from tl2npu.kernel.access import side_of, writes
 from tl2npu.kernel.bindings import is_arithmetic
 from tl2npu.kernel.environment import Closure, Env
 from tl2npu.kernel.expressions import Evaluator, code, terms_of
@@ -68,6 +68,9 @@ def _check_buffer(subject: Subject, split: Split, buffer: Buffer) -> Iterator[Fi
             two = ", ".join(["2", *map(code, buffer.shape_nodes[1:])])
             tile = f"`{buffer.name}` of ({two})"
             help = f"use `threads=1`, or give each block two rows: {tile}, half as many blocks, indices times two"
+            if _is_the_same_for_all(subject, buffer):
+                vector = f"`{buffer.name} = T.alloc_ub(({code(buffer.shape_nodes[-1])},), ...)`"
+                help = f"use `threads=1`, or write {vector} in front of `T.Kernel`, of which each vector core has all"
             text = f"`{buffer.name}` has one row, which cannot be split between two vector cores"
             yield Finding("TL821", node, text, help=help)
         return
@@ -76,6 +79,17 @@ def _check_buffer(subject: Subject, split: Split, buffer: Buffer) -> Iterator[Fi
         text = f"`{buffer.name}` has {odd} rows: the last one would be lost"
         help = f"give `{buffer.name}` {-(-odd // 16) * 16} rows, and each block as many, or use `threads=1`"
         yield Finding("TL820", node, text, lacks="even rows", help=help)
+
+
+def _is_the_same_for_all(subject: Subject, buffer: Buffer) -> bool:
+    """Whether every block loads the same row, as of weights, and nothing else is written to it."""
+    written = [placed.stmt for placed in subject.statements if any(o.buffer is buffer for o in writes(placed.stmt))]
+    return bool(written) and all(
+        isinstance(stmt, Copy)
+        and stmt.src.buffer.memory is Memory.GM
+        and all(dim.lo.constant is not None for dim in stmt.src.dims or ())
+        for stmt in written
+    )
 
 
 def _unit_row_matters(subject: Subject, split: Split, buffer: Buffer) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from difflib import get_close_matches
 from types import MappingProxyType
 
 from tl2npu.dialects.ascend import inherited, operators
@@ -54,6 +55,11 @@ def lookup(canonical: str) -> Operator | None:
         return None
     name = canonical.removeprefix(_PREFIX)
     return OPERATORS.get(name) or OPERATORS.get(ALIASES.get(canonical, ""))
+
+
+def similar(short: str, verb: str) -> str:
+    """The operator whose name is nearly this one, which "does" exist, or "is" one; empty if there is none."""
+    return "".join(f"; T.{name} {verb}" for name in get_close_matches(short, OPERATORS, n=1, cutoff=0.8))
 
 
 def advice(short: str) -> str:
