@@ -247,6 +247,42 @@ def test_what_cannot_be_used_is_2(folder: Path, arguments: tuple[str, ...], said
     assert "pass a call" not in done.stdout + done.stderr
 
 
+EAGER = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def twice(A):
+    N = T.const("N")
+    M = T.dynamic("M")
+    A: T.Tensor[[M, N], "float32"]
+    B = T.empty((M, N), "float32")
+    with T.Kernel(T.ceildiv(M, 32), threads=128) as bx:
+        a = T.alloc_fragment((32, N), "float32")
+        T.copy(A[bx * 32, 0], a)
+        for i, j in T.Parallel(32, N):
+            a[i, j] = a[i, j] * 2.0
+        T.copy(a, B[bx * 32, 0])
+    return B
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--args", "twice(N=64, Q=5)"), "twice has no `Q`"),
+        (("--args", "twice(N=64, M=5)"), "`M` is known at the launch only: use `--size M=5`"),
+        (("--", "--m", "5"), "given as `--script-args '--m ...'`"),
+    ],
+)
+def test_arguments_that_nothing_asks_for(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    (folder / "eager.py").write_text(EAGER)
+    done = call("verify", "eager.py", *arguments, cwd=folder)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
 def test_migrate_verify(folder: Path) -> None:
     (folder / "k.py").write_text(SCRIPT)
     (folder / "lib.py").write_text(HEAD + SCALE)

@@ -15,9 +15,18 @@ from tl2npu.cli.options import CALLS, DEVICE, KERNEL, REPORT, SIZE, STYLE, backe
 from tl2npu.cli.output import say, wants_color, width_of
 
 
+class _New(click.Path):
+    """A file, not an argument of the script behind ``--``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if str(value).startswith("-"):
+            self.fail(f"{value} is no file; arguments of the scripts are given as `--script-args '{value} ...'`", param)
+        return super().convert(value, param, ctx)
+
+
 @click.command(cls=Grouped, short_help="EXECUTE old and new on the same inputs and compare.")
 @click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@click.argument("new", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
+@click.argument("new", type=_New(path_type=Path, exists=True, dir_okay=False), required=False)
 @backend_options
 @CALLS
 @click.option(

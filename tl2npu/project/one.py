@@ -28,6 +28,8 @@ _CALLS = 4000
 
 _DECORATED = re.compile(rb"^[ \t]*@.*jit\b", re.MULTILINE)
 
+_PYTHON = frozenset({".py", ".pyi", ".pyw", ""})
+
 _LAYOUT_IS_LIKELY = 8  # among so many files with kernels one is in black's layout
 
 
@@ -210,8 +212,10 @@ def _look_through(found: Found, name: str, data: bytes, options: Options) -> tup
     if reason is not None:
         return Outcome(found, FileResult(name), source, Skipped(name, reason))
     cells = is_notebook(name) and (b"tilelang" in data or b"triton" in data)  # they are looked at one by one
-    asked = found.given and found.path.suffix == ".py"  # by its name: then it has to be Python
+    asked = found.given and not is_notebook(name)  # by its name: then it has to be Python
     if not cells and not worth_a_look(data, source.text) and not (asked and not is_python(source.text)):
+        if asked and found.path.suffix not in _PYTHON:
+            return Outcome(found, FileResult(name, error="this is not a Python file (.py) or a notebook (.ipynb)"))
         return Outcome(found, FileResult(name, source.text, source.text), source)
     reason = reason_to_skip(source.text) if is_notebook(name) else None
     if reason is not None:

@@ -48,7 +48,17 @@ from tl2npu.verify.drawing import CANCELLING, SIZES, Kind, draw
 from tl2npu.verify.elsewhere import Answered, Asked
 from tl2npu.verify.further import Changed, Further, said, tells_nothing
 from tl2npu.verify.golden import exact_results, own_errors, prepared, rounds_on_the_way
-from tl2npu.verify.launching import CannotBuild, WrongCall, allocate, build, built, built_inside, factory_of, named
+from tl2npu.verify.launching import (
+    CannotBuild,
+    WrongCall,
+    allocate,
+    build,
+    built,
+    built_inside,
+    factory_of,
+    named,
+    refuse_unread,
+)
 from tl2npu.verify.layouts import Arrays
 from tl2npu.verify.loading import Source, anything_importable, execute
 from tl2npu.verify.naming import call_of, file_of, line_of, name_of
@@ -253,6 +263,7 @@ def _call(module: ModuleType, call: Call, settings: Settings, session: Session, 
         arguments, said = shrunk(trace, arguments)
         emit({"event": "note", "text": f"{call.factory}: {said}"})
     compiled = build(module, call.factory, arguments, session)
+    refuse_unread(module, call, compiled)
     drawn = draw(compiled, settings.seed, call.inputs, call.symbols)
     if drawn.said:
         text = f"inputs of {name_of(compiled)} (seed {settings.seed}): {'; '.join(drawn.said)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
@@ -13,7 +14,7 @@ from tl2npu.simulator.frontend.prim_func import PrimFunc
 from tl2npu.simulator.ir import dtypes
 from tl2npu.simulator.ir.buffer import Buffer
 from tl2npu.simulator.ir.expr import Var
-from tl2npu.simulator.machine.symbols import extents, solve
+from tl2npu.simulator.machine.symbols import extents, solve, symbols_of
 from tl2npu.simulator.standin.jit import Factory, JITKernel
 from tl2npu.simulator.standin.nested import Outer
 from tl2npu.simulator.standin.session import Session
@@ -100,6 +101,22 @@ def _built(
         # The host function that makes the kernel, not a factory inside of it, is what can be called again.
         result.factory, result.arguments = factory, _numbered(arguments, signature)
     return result
+
+
+def refuse_unread(module: ModuleType, call: Call, compiled: JITKernel) -> None:
+    """Raises WrongCall for arguments by name that an eager kernel does not ask for: it takes any."""
+    function = factory_of(module, call.factory)
+    body = getattr(function, "function", None)
+    if getattr(function, "eager", False) is not True or not isinstance(body, FunctionType):
+        return
+    texts = [text for text in body.__code__.co_consts if isinstance(text, str)]  # T.const("M, N")
+    known = {*body.__code__.co_varnames, *(word for text in texts for word in re.findall(r"\w+", text))}
+    late = {symbol.name for symbol in symbols_of([p for p in compiled.kernel.params if isinstance(p, Buffer)])}
+    for name, value in call.arguments.items():
+        if name in late:
+            raise WrongCall(f"`{name}` is known at the launch only: use `--size {name}={value}`")
+        if not name.isdigit() and name not in known:
+            raise WrongCall(f"{call.factory} has no `{name}`")
 
 
 def _takes(signature: inspect.Signature, name: str) -> bool:
