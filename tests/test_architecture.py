@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checks": DATA | {"source", "kernel", "options"},
     "costs": set(),
     "cost": DATA | {"source", "kernel", "checks", "options", "costs"},
-    "costing": {"cost", "costs", "languages", "options"},
+    "costing": {"cost", "costs", "languages", "options", "results"},
     "suppress": {"codes"},
     "todo": set(),
     "evaluate": DATA | {"source", "kernel", "checks"},

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.cost.test_estimate import GEMM, one
+from tl2npu.costing import sides
 from tl2npu.migration import migrate_text
 from tl2npu.options import Options
 
@@ -133,10 +134,10 @@ def double(M):
     def main(X: T.Tensor((M, 256), "float32"), Y: T.Tensor((M, 256), "float32")):
         with T.Kernel(M // 16, threads=128) as bx:
             x = T.alloc_fragment((16, 256), "float32")
-            T.copy(X[bx * 16, 0], x)
+            T.copy(X[bx * 64, 0], x)
             for i, j in T.Parallel(16, 256):
                 x[i, j] = x[i, j] * 2.0
-            T.copy(x, Y[bx * 16, 0])
+            T.copy(x, Y[bx * 64, 0])
 
     return main
 """
@@ -181,3 +182,33 @@ def test_elements_one_by_one_are_not_called_short_rows() -> None:
             y[i, j] = 1.0 - y[i, j]"""
     (note,) = (note for note in one(loop(scalar)).advice if note.code == "TL953")
     assert re.fullmatch(r"\d+% of a block's time passes in elements computed one by one", note.message)
+
+
+def test_lines_of_a_kernel_that_is_not_migrated_are_lines_of_its_file() -> None:
+    """The new text has more lines, and lies nowhere."""
+    text = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[-1])
+def copied(M=4096, N=4096, bm=64):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), B: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, bm), threads=128) as (bx, by):
+            a = T.alloc_fragment((bm, 64), "float32")
+            T.copy(A[by * bm, bx * 64], a)
+            for i, j in T.Parallel(bm, 64):
+                a[i, j] = a[i, j] * 2.0
+            T.copy(a, B[by * bm, bx * 64])
+
+    return main
+""".lstrip()
+    (one,) = sides(text, "k.py", Options(), {})
+    assert one.new is not None
+    assert one.new.line == 8
+    assert one.new.advice
+    lines = text.split("\n")
+    (starts,) = [note.line for note in one.new.advice if note.code == "TL954"]
+    assert "T.Kernel" in lines[starts - 1]
+    assert max(note.line for note in one.new.advice) < len(lines)

@@ -73,7 +73,8 @@ def test_what_a_reviewer_asks() -> None:
         "decided: 1 tile handed to the cube core, 2 products handed back",
         "decided: line 11: keeps stages where n % 2 == 0",
         "assumed: line 15: wrote float32",
-        "costs: 100 cycles of work for a block at the first call of the file, by the cost model: cube 60%, vector 39%",
+        "costs: 100 cycles of work for a block at the first call of the file, "
+        "the sum of its pipes by the cost model: cube 60%, vector 39%",
         "test: a loop whose turns fill its stages, and one that leaves a remainder",
         "test: one call many times: where cores overtake each other, results change from call to call",
         "test: the tolerance: some steps are more exact than on a GPU",

@@ -67,8 +67,8 @@ def _estimated(kernel: KernelResult) -> Iterator[tuple[str, str]]:
     if kernel.pipes:
         whole = sum(cycles for _, cycles in kernel.pipes)
         shown = ", ".join(f"{name} {cycles / whole:.0%}" for name, cycles in kernel.pipes if cycles * 20 > whole)
-        work = f"{whole:,.0f} cycles of work for a block at the first call of the file, by the cost model"
-        yield "costs", f"{work}: {shown}"
+        work = f"{whole:,.0f} cycles of work for a block at the first call of the file"
+        yield "costs", f"{work}, the sum of its pipes by the cost model: {shown}"
     elif kernel.target.startswith("developer"):
         why = "some sizes, or the rates of the device, are not known"
         yield "costs", f"not estimated: {why}; `tl2npu cost --args` takes a call"
