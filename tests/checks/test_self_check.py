@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.checks.cube_vector import PRODUCT, STORE, check, warned
-from tests.checks.support import KEYS, LOAD, ONE, PLAIN, SPLIT, TILES, errors, kernel, warnings
+from tests.checks.support import KEYS, LOAD, ONE, PLAIN, SPLIT, TILES, errors, findings, kernel, source, warnings
 from tests.checks.support import STORE as STORE_B
+from tl2npu.codes import CODES
 
 BODY = kernel(TILES, LOAD, "T.tile.exp(b, a)", STORE_B)
 
@@ -173,6 +174,36 @@ def test_passes_for_a_hand_over(keys: tuple[str, ...], found: list[str]) -> None
 )
 def test_passes_for_vector_work(keys: tuple[str, ...], found: list[str]) -> None:
     assert errors(BODY, keys=keys) == found
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_product_orders_its_own_pipes(beside: bool) -> None:
+    """No AUTO_SYNC: ``gemm_v0`` waits for its loads, and the store for it; vector work beside it has nothing."""
+    body = """
+    l = T.alloc_shared((32, 64), "float16")
+    r = T.alloc_shared((64, 64), "float16")
+    c = T.alloc_fragment((32, 64), "float32")
+    for k in T.serial(4):
+        T.copy(A[cid * 32, k * 64], l)
+        T.copy(B[k * 64, 0], r)
+        T.gemm_v0(l, r, c, init=(k == 0))
+    T.copy(c, O[cid * 32, 0])
+    """
+    vector = """
+    o = T.alloc_ub((32, 64), "float32")
+    T.copy(O[cid * 32, 0], o)
+    T.copy(o, O[cid * 32, 0])
+    """
+    params = 'A: T.Tensor((256, 256), "float16"), B: T.Tensor((256, 64), "float16"), O: T.Tensor((256, 64), "float32")'
+    text = source(
+        kernel(body, vector if beside else ""),
+        keys=("MEMORY_PLANNING",),
+        params=params,
+        jit="out_idx=[2]",
+        launch=PLAIN,
+    )
+    found = [f for f in findings(text) if f.code == "TL816"]
+    assert [f.severity or CODES[f.code].severity for f in found] == ["error" if beside else "info"]
 
 
 def test_newer_compilers_combine_by_themselves() -> None:

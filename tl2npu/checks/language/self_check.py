@@ -10,7 +10,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from tl2npu.checks.cross_core.channels import kept, on_chip
+from tl2npu.checks.cross_core.unordered import by_hand
 from tl2npu.checks.subject import Finding, Subject
+from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
@@ -18,7 +20,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
 from tl2npu.kernel.factories.positions import compilations, indices
 from tl2npu.kernel.memory.inferred import certain_uses, inferred
-from tl2npu.kernel.model import Launch, ScopeBlock, Sync
+from tl2npu.kernel.model import Launch, Op, ScopeBlock, Sync
 from tl2npu.results import Severity
 from tl2npu.source.tree import names_in, nodes_of
 
@@ -128,10 +130,20 @@ def _check_configs(subject: Subject) -> Iterator[Finding]:
     if any(isinstance(placed.stmt, ScopeBlock) for placed in subject.statements):
         return  # reported as a leftover scope
     missing = [key for key in keys_needed(subject) if subject.is_on(key) is False]
-    if missing:
+    if missing == [SYNC] and _orders_itself(subject):
+        text = f"{SYNC} is off, and nothing here needs it: `T.gemm_v0` orders its loads and the store of its result"
+        yield Finding("TL816", node, text, "info")
+    elif missing:
         yield Finding("TL816", node, f"the kernel needs {' and '.join(missing)}")
     elif subject.is_on(CV_SYNC) and subject.is_on(COMBINE) is False:
         yield Finding("TL816", node, f"{CV_SYNC} does nothing without {COMBINE}")
+
+
+def _orders_itself(subject: Subject) -> bool:
+    """Whether nothing but ``gemm_v0`` and what it waits for runs on the cube core (``common.h:gemm_v0``)."""
+    products = any(isinstance(placed.stmt, Op) and placed.stmt.op.kind is Kind.GEMM for placed in subject.statements)
+    runs = by_hand(subject) if products and not subject.is_mixed else ()
+    return bool(runs) and not any(run.conflicts for run in runs)
 
 
 def keys_needed(subject: Subject) -> list[str]:
