@@ -80,6 +80,13 @@ def test_event_ids_in_a_loop(kernels: Any, slots: int, ids: int, back: bool) -> 
     assert kernels.kinds() <= {"WAR", "WAW"}
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_last_waits_are_needed_in_any_order(kernels: Any, first: int) -> None:
+    """The second orders nothing new if the later flag was waited for first; its set needs a wait all the same."""
+    kernels.run("ring", X, slots=2, ids=2, back=True, first=first)
+    assert not kernels.report.hazards
+
+
 MATRIX = ("loaded", "moved", "computed", "l1_free", "l0_free", "out_free")
 
 

@@ -16,6 +16,7 @@ from tl2npu.dialects.ascend.sync import EVENT_IDS, OLD_IDS
 from tl2npu.simulator.hazards.clocks import Token, merged
 from tl2npu.simulator.hazards.hazard import DEADLOCK, ERROR, FLAG_RANGE, NOTE, REDUNDANT, UNPAIRED, Hazard, Party
 from tl2npu.simulator.hazards.stalls import Stalls
+from tl2npu.simulator.ir.stmt import Site
 from tl2npu.simulator.machine.sync import Core
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Flags:
         self.observer = observer
         self.queues: dict[Any, deque[tuple[Token, Party]]] = defaultdict(deque)
         self.owed: dict[Any, deque[tuple[Party, int]]] = defaultdict(deque)
+        self.needed: set[Site] = set()
         self.stalls: dict[tuple[int, str, int], Stalls] = defaultdict(Stalls)
         self.useful: dict[tuple[Any, ...], tuple[Party, Party, str] | None] = {}
 
@@ -149,13 +151,15 @@ class Flags:
         key = (waiter.site, what)
         if useful:
             self.useful[key] = None
+            self.needed.add(setter.site)
         else:
             self.useful.setdefault(key, (setter, waiter, what))
 
     def finish(self) -> None:
-        """Waits none of which ordered anything that was not in order before."""
+        """Waits none of which ordered anything that was not in order before, for flags that no other wait needs."""
         for found in self.useful.values():
-            if found is not None and found[1].site not in self.observer.automatic_sites:
+            own = found is not None and found[1].site not in self.observer.automatic_sites
+            if found is not None and own and found[0].site not in self.needed:
                 setter, waiter, what = found
                 message = (
                     f"the wait for {what} at {waiter.site} orders nothing: what precedes its set at {setter.site} is "
@@ -163,6 +167,7 @@ class Flags:
                 )
                 self.observer.report.add(Hazard(REDUNDANT, message, "", "", setter, waiter, NOTE))
         self.useful.clear()
+        self.needed.clear()
 
 
 def _alone(what: str, party: Party) -> Hazard:

@@ -79,7 +79,7 @@ automatic_loop = tilelang.jit(loop.function, out_idx=[1], pass_configs=CONFIGS)
 
 
 @tilelang.jit(out_idx=[1])
-def ring(slots, ids, back, N=16):
+def ring(slots, ids, back, first=0, N=16):
     """Loads run ahead into ``slots`` buffers; event ids are k % ids; ``back``: the flags that give a buffer free."""
 
     @T.prim_func
@@ -103,7 +103,7 @@ def ring(slots, ids, back, N=16):
                         T.set_flag("v", "mte2", k % ids)
                 if back:
                     for n in range(2):
-                        T.wait_flag("v", "mte2", n % ids)
+                        T.wait_flag("v", "mte2", (n + first) % ids)
                 T.set_flag("v", "mte3", 0)
                 T.wait_flag("v", "mte3", 0)
                 if vid == 0:
