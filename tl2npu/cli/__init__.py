@@ -6,6 +6,7 @@ Everything but click is imported inside of commands: ``tl2npu --help`` must not 
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from contextlib import suppress
@@ -39,6 +40,8 @@ COMMANDS = (
 )
 """In the order of ``tl2npu --help``."""
 
+_NEW_OBJECTS = 300_000
+"""Between two collections, as in workers. Modules have no garbage in them; to look for some was a tenth of a start."""
 INTERRUPTED = 130
 """The exit code after Ctrl-C or a request to terminate."""
 
@@ -92,6 +95,7 @@ def cli() -> None:
 
 def main() -> None:
     """The console script: no traceback reaches the user without ``--debug``."""
+    gc.set_threshold(_NEW_OBJECTS)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
