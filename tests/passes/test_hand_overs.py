@@ -263,9 +263,7 @@ def test_an_l1_buffer_that_was_loaded_from_elsewhere_before() -> None:
     refused(gemm_file(body, params=F16))
 
 
-TO_CUBE = (
-    CV_ALLOCS
-    + """
+TO_CUBE = CV_ALLOCS + """
 p = T.alloc_ub((16, 64), "float16")
 T.copy(A[cid * 32 + vid * 16, 0], p)
 T.tile.mul(p, p, 2.0)
@@ -275,7 +273,6 @@ T.copy(B, b_l1)
 T.gemm_v0(a_l1, b_l1, c_l0, init=True)
 T.copy(c_l0, O[cid * 32, 0])
 """
-)
 
 
 def test_vector_to_cube() -> None:
@@ -289,6 +286,11 @@ def test_vector_to_cube() -> None:
     ("old_text", "new_text", "code"),
     [
         ("T.gemm_v0(a_l1, b_l1, c_l0, init=True)", "if cid == 0:\n    T.gemm_v0(a_l1, b_l1, c_l0, init=True)", "TL846"),
+        (
+            "T.gemm_v0(a_l1, b_l1, c_l0, init=True)",
+            "if cid == 0:\n    T.gemm_v0(a_l1, b_l1, c_l0, init=True)\nelse:\n    T.gemm_v0(a_l1, b_l1, c_l0)",
+            "TL846",
+        ),
         (
             "T.gemm_v0(a_l1, b_l1, c_l0, init=True)",
             "for t in range(2):\n    T.gemm_v0(a_l1, b_l1, c_l0, init=(t == 0))",

@@ -14,7 +14,6 @@ TL213 negative-out-idx info: write the position from the front, counted over the
 TL214 workspace-call-site info: stop passing the tensor; the kernel no longer has that parameter
 TL215 output-as-hand-over info: copy L0C to UB on chip and write the output tensor once, from UB
 TL216 unanchored-hand-over info: copy into a new buffer, and copy from that where the result was read
-TL217 split-init-branch info: call once with `init=(k == 0)`
 TL218 scratch-not-named-workspace info: name it `workspace_*`; automatic cross-core flags are inserted for that name
     only
 TL219 shared-landing-buffer info: allocate one on-chip buffer per cross-core transfer

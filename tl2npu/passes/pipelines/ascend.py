@@ -14,7 +14,6 @@ from tl2npu.passes.ascend import (
     guards,
     halves,
     hand_overs,
-    init_branches,
     launch,
     row_loops,
     row_ops,
@@ -97,7 +96,6 @@ def whole_tiles(job: Job, kind: Traits) -> None:
         kernel = job.kernel
         if kernel.vid is not None and uses(kernel, vid_name(kernel) or ""):
             halves.whole_tiles(job, Rows(kernel, kernel.vid))
-    init_branches.merge(job)
     hand_overs.hoist_landings(job)
     fused = hand_overs.fuse(job)
     signature.drop_parameters(job, fused.emptied, fused.count)
