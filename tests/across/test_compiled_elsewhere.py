@@ -198,6 +198,21 @@ def test_migrate_with_verify_edits_callers_too(tmp_path: Path) -> None:
     assert check(root)[0] == 0
 
 
+def test_faults_of_another_files_kernel_are_not_those_of_a_kernel_here(tmp_path: Path) -> None:
+    """Blocks of `scale` overwrite each other's rows; `own` stands in the lines that `scale` has in its file."""
+    race = KERNEL.replace("B[by * 64,", "B[by * 32,")
+    own = KERNEL.replace("def scale", "def own").replace(
+        "\n\ndef", "\nimport tilelang\n\n@tilelang.jit(out_idx=[1])\ndef"
+    )
+    text = f"{own}\n\nimport numpy as np\nfrom k import scale\n\n\na = np.random.rand(128, 128).astype(np.float32)\n"
+    text += "own(128, 128)(a)\ntilelang.compile(scale(128, 128), out_idx=[-1])(a)\n"
+    root = repository(tmp_path, {"k.py": race, "use.py": text})
+    code, output = migrate("--verify", root / "use.py")
+    assert "own.main: migrated -> developer, verified" in output
+    assert "use.py:1:1 warning TL908 faulty-run: the old kernel: Potential WAW hazard" in output
+    assert code == 0
+
+
 def test_a_prim_func_of_a_module(tmp_path: Path) -> None:
     text = caller("from k import scale\n\nrun = tilelang.compile(scale, out_idx=[-1])")
     root = repository(tmp_path, {"k.py": PLAIN, "use.py": text})

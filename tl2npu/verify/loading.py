@@ -61,9 +61,10 @@ class Source:
         return [(self.shown, self.text)] if self.book is None else cells_of(self.book, self.shown)
 
     def line(self, file: str, line: int) -> int:
-        """The line of the text for a line of a piece, 0 where it is of none of the cells."""
+        """The line of the text for a line of a piece, 0 where it is of none of the cells; 1 for one of another file."""
         if self.book is None:
-            return line
+            own = not file or file == self.shown or Path(file).resolve() == Path(self.path).resolve()
+            return line if own or not line else 1
         starts = {name: cell.start for (name, _), cell in zip(self.pieces, self.book.python, strict=True)}
         return starts[file] + line - 1 if file in starts and line else 0
 

@@ -71,7 +71,7 @@ def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, li
     lines = {kernel.line: kernel for kernel in changed}
     failing: dict[int, list[Diagnostic]] = {}
     for verdict in outcome.kernels:
-        if verdict.status == "failed" and verdict.line in lines:
+        if verdict.status == "failed" and verdict.line in lines and _is_of(verdict.name, lines[verdict.line].name):
             own = [d for d in outcome.diagnostics if d.kernel == verdict.name and d.severity == "error"]
             own = own or [finding(UNVERIFIED, verdict.line, verdict.reason)]
             own = _with_the_old(own, [d for d in outcome.diagnostics if d.kernel == verdict.name and _of_old(d)])
@@ -84,6 +84,11 @@ def _failing(outcome: VerifyResult, changed: list[KernelResult]) -> dict[int, li
         text = own[0].message if own else "the new script did not finish"
         failing = {line: [finding(OWN_CHECK, line, text, kernel.name)] for line, kernel in lines.items()}
     return failing
+
+
+def _is_of(verdict: str, kernel: str) -> bool:
+    """Whether a verdict is on a kernel: one of another file may stand in the same line of that."""
+    return verdict.partition(".")[0] == kernel.partition(".")[0]
 
 
 def _with_the_old(own: list[Diagnostic], old: list[Diagnostic]) -> list[Diagnostic]:
@@ -104,7 +109,8 @@ def _kind(item: Diagnostic) -> str:
 
 
 def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[KernelResult]) -> FileResult:
-    verdicts = {verdict.line: verdict for verdict in outcome.kernels}
+    own = {(k.line, k.name.partition(".")[0]) for k in result.kernels}
+    verdicts = {v.line: v for v in outcome.kernels if (v.line, v.name.partition(".")[0]) in own}
     kernels: list[KernelResult] = []
     found: list[Diagnostic] = []
     for kernel in result.kernels:
@@ -119,7 +125,7 @@ def _with_verdicts(result: FileResult, outcome: VerifyResult, changed: list[Kern
             found.append(replace(item, help=_HELP))
     known, written = {d.kernel for d in found}, {kernel.name for kernel in changed}
     said = {item.message for item in result.diagnostics}
-    names = {v.name: k.name for k in result.kernels for v in outcome.kernels if v.line == k.line}
+    names = {v.name: k.name for k in result.kernels for v in verdicts.values() if v.line == k.line}
     found += [
         replace(d, severity="warning", kernel=names.get(d.kernel or "", d.kernel))
         for d in outcome.diagnostics
