@@ -39,7 +39,8 @@ def partial(text: str, _: Options, work: Work, leave: Leave, alone: Mapping[int,
     wanted = [d for d in first.diagnostics if d.severity == "error" and d.kernel in refused]
     if first.error is not None:
         return first
-    return replace(first, new_text=_marked(first, _marks(wanted), TODO, work, leave, alone))
+    marks = [(d.line, d.code, f"{d.message}; {d.help}" if d.help else d.message) for d in wanted]
+    return replace(first, new_text=_marked(first, marks, TODO, work, leave, alone))
 
 
 def noted(

@@ -318,3 +318,11 @@ def test_the_verdict_on_one_kernel_of_two(folder: Path) -> None:
     done = call("verify", "two.py", "bad.py", "--kernel", "third", cwd=folder)
     assert done.returncode == 2
     assert "no kernel is called 'third'; the file has " in done.stderr
+
+
+@pytest.mark.parametrize("command", ["verify", "run"])
+def test_nothing_is_written_into_the_folder(folder: Path, command: str) -> None:
+    (folder / "beside.py").write_text("ONE = 1\n")
+    (folder / "script.py").write_text("from beside import ONE\n")
+    call(command, "script.py", cwd=folder)
+    assert not (folder / "__pycache__").exists()

@@ -34,16 +34,18 @@ def run_script(
     else:
         for piece in pieces:
             _compiles(*piece)
-    argv, path0 = sys.argv, sys.path[:]
+    argv, path0, silent = sys.argv, sys.path[:], sys.dont_write_bytecode
     absolute = str(path.absolute())  # a script may change the directory before the source of a kernel is read
     sys.argv = [str(path), *args]
     sys.path.insert(0, str(path.resolve().parent))
+    sys.dont_write_bytecode = True  # the folder of the script is the user's
     try:
         with installed(session):
             return runpy.run_path(absolute, run_name=name) if pieces is None else _in_pieces(pieces, absolute, name)
     finally:
         sys.argv = argv
         sys.path[:] = path0
+        sys.dont_write_bytecode = silent
 
 
 def _in_pieces(pieces: Sequence[Piece], path: str, name: str) -> dict[str, Any]:

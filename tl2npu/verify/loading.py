@@ -86,6 +86,7 @@ def execute(source: Source, name: str, argv: Sequence[str]) -> ModuleType:
     module.__dict__["__builtins__"] = builtins
     sys.modules[name] = module
     sys.argv = [source.path, *argv]
+    sys.dont_write_bytecode = True  # the folder of the file is the user's
     directory = str(Path(source.path).resolve().parent)
     if sys.path[:1] != [directory]:
         sys.path.insert(0, directory)
