@@ -131,7 +131,8 @@ def _rewritten(case: Case, made: Attempt) -> list[Attempt]:
         two = two if rows.obstacles(case, made.job) else _finished(case, TWO, made.job)
     if two.reached or threads == "2":
         return [two]
-    return [two, _finished(case, ONE, grid.one_thread(made.job))]
+    assert two.blocked is not None
+    return [two, _finished(case, ONE, grid.one_thread(made.job, two.blocked.code))]
 
 
 def _blocked(job: Job, obstacles: Sequence[Finding]) -> Attempt:

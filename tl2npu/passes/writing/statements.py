@@ -11,10 +11,10 @@ import libcst as cst
 
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.expressions import code
-from tl2npu.kernel.model import Kernel
+from tl2npu.kernel.model import Kernel, Launch
 from tl2npu.passes.job import Job
 from tl2npu.passes.names.imports import spelling
-from tl2npu.source.tree import mentioned, names_in, nodes_of, remembered
+from tl2npu.source.tree import mentioned, names_in, nodes_of, remembered, replaced
 
 _COMMENT = re.compile(r"#[^\n]*")
 
@@ -47,6 +47,13 @@ def expression(job: Job, text: str, at: cst.CSTNode) -> cst.BaseExpression:
 def flat(node: cst.CSTNode) -> str:
     """The text of an expression on one line, without comments."""
     return " ".join(_COMMENT.sub("", code(node)).split())
+
+
+def with_threads(launch: Launch, threads: cst.BaseExpression, why: str) -> cst.CSTNode:
+    """The statement of a launch with another number of threads, below a comment that says why."""
+    assert launch.threads is not None
+    made, line = replaced(launch.node, {id(launch.threads.node): threads}), cst.EmptyLine(comment=cst.Comment(why))
+    return made.with_changes(leading_lines=[*launch.node.leading_lines, line])
 
 
 @remembered

@@ -15,9 +15,11 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Buffer, Memory, Op, Scalar
 from tl2npu.kernel.symbolic import product
 from tl2npu.passes.job import Job
-from tl2npu.passes.writing.statements import factor
+from tl2npu.passes.writing.statements import factor, with_threads
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import names_in, nodes_of
+
+_ODD = "# TL138: an odd number of rows cannot be halved: one vector core has them all"
 
 
 def ask(job: Job, tiles: Iterable[Buffer]) -> bool:
@@ -38,7 +40,7 @@ def ask(job: Job, tiles: Iterable[Buffer]) -> bool:
         return False
     odd = " or ".join(f"{factor(size)} % 2" for size in sizes)
     edits = Edits(job.file.index)
-    edits.replace(launch.threads.node, cst.parse_expression(f"1 if {odd} else 2"))
+    edits.replace(launch.node, with_threads(launch, cst.parse_expression(f"1 if {odd} else 2"), _ODD))
     said = " and ".join(f"`{size}`" for size in sizes)
     job.change("TL138", launch.node, f"threads=2 where {said} {'is' if len(sizes) == 1 else 'are'} even, else 1")
     job.apply(edits)

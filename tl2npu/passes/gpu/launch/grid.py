@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from tl2npu.codes import CODES
 from tl2npu.kernel.access import side_of
 from tl2npu.kernel.bindings import assigned_names
 from tl2npu.kernel.blocked import Blocked
@@ -13,7 +14,7 @@ from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Copy, Kernel, Side, children
 from tl2npu.passes.job import Job
 from tl2npu.passes.names import constants
-from tl2npu.passes.writing.statements import Names, factor, parse
+from tl2npu.passes.writing.statements import Names, factor, parse, with_threads
 from tl2npu.source.edits import Edits
 from tl2npu.source.tree import mentioned, names_in
 
@@ -64,17 +65,18 @@ def fold(job: Job, threads: int) -> None:
     job.apply(edits)
 
 
-def one_thread(job: Job) -> Job:
-    """A job like this one, launched with ``threads=1``; findings of checks, which saw two threads, are left behind."""
+def one_thread(job: Job, why: str) -> Job:
+    """A job like this one, launched with ``threads=1``, below a comment that names the code of the reason; findings of
+    checks, which saw two threads, are left behind."""
     other = replace(job, edited=list(job.edited), notes=job.notes[: job.told])
     launch = other.kernel.launched
     if launch.threads is None:
         return other
-    edits = Edits(other.file.index)
-    edits.replace(launch.threads.node, cst.Integer("1"))
+    edits, said = Edits(other.file.index), f"# {why}: one vector core: {CODES[why].name.replace('-', ' ')}"
+    edits.replace(launch.node, with_threads(launch, cst.Integer("1"), said))
     other.edited = [
-        (code_, node, said.replace("threads=2", "threads=1")) if code_ == "TL138" else (code_, node, said)
-        for code_, node, said in other.edited
+        (code_, node, text.replace("threads=2", "threads=1")) if code_ == "TL138" else (code_, node, text)
+        for code_, node, text in other.edited
     ]
     other.apply(edits)
     return other
