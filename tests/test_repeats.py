@@ -2,7 +2,8 @@
 
 They went up for what readers want: a launch that asks for the parity of its rows (TL138) is one more edit (one part in
 fifty), black breaks statements that nobody wants on one line in any file, a number of stages has a name of its own, and
-a product that is taken whole in its own tile (TL133) is one more edit.
+a product that is taken whole in its own tile (TL133) is one more edit. What is said of loops that replace a nest names the
+line of that nest: six more nodes in one fixture.
 Kernels of the vector cores that keep their launch are tried with one core (TL234), a tenth more builds in that group.
 A form that is written again from where its ways part is one of the other ways, no build. Where fixtures went, every
 third one is another one: the code before counts the same on these.
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.thorough
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CEILINGS = {  # the mean over every third fixture of a group, for each kernel
-    "gpu": (1, 0.1, 1.1, 11, 9.4, 39.9, 96.5, 0.7),
+    "gpu": (1, 0.1, 1.1, 11, 9.4, 39.9, 96.7, 0.7),
     "workspace vid expert mma cube": (1.4, 0, 1.2, 6.7, 5, 8.7, 29.2, 1.4),
     "npuir": (0.7, 0, 1, 6.6, 6.3, 29.4, 49, 1),
 }

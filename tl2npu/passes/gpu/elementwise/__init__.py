@@ -96,7 +96,8 @@ def _by_groups(nest: Nest, node: cst.CSTNode) -> str:
     """How to write a nest of which an index is ``j // group``, with rows of one group; empty for another one."""
     column = nest.columns
     for part in nodes_of(node, cst.BinaryOperation):
-        if isinstance(part.operator, cst.FloorDivide) and code(part.left) == column.name:
+        of_column = isinstance(part.left, cst.Name) and part.left.value == column.name
+        if of_column and isinstance(part.operator, cst.FloorDivide):
             size, names = code(part.right), ", ".join(nest.names)
             inner = f"for {names} in T.Parallel({', '.join((*nest.extents[:-1], size))}):"
             outer = f"for g in T.serial({factor(column.text)} // {factor(size)}):"
