@@ -2,8 +2,8 @@
 
 They went up for what readers want: a launch that asks for the parity of its rows (TL138) is one more edit (one part in
 fifty), black breaks statements that nobody wants on one line in any file, a number of stages has a name of its own, and
-a product that is taken whole in its own tile (TL133) is one more edit. What is said of loops that replace a nest names the
-line of that nest: six more nodes in one fixture.
+a product that is taken whole in its own tile (TL133) is one more edit.
+What is said of loops that replace a nest names the line of that nest: six more nodes in one fixture.
 Kernels of the vector cores that keep their launch are tried with one core (TL234), a tenth more builds in that group.
 A form that is written again from where its ways part is one of the other ways, no build. Where fixtures went, every
 third one is another one: the code before counts the same on these.

@@ -13,7 +13,7 @@ import libcst as cst
 from tl2npu.across.grafts import grafted
 from tl2npu.across.modules import display, may_be_inside
 from tl2npu.across.symbols import Function, Submodule, Symbols
-from tl2npu.checks.language.self_check import keys_needed
+from tl2npu.checks.language.self_check import is_left_off, keys_needed
 from tl2npu.checks.subject import Subject
 from tl2npu.codes import finding
 from tl2npu.files import may_compile, may_have_kernels
@@ -188,7 +188,7 @@ class _Kernels:
         subjects = [subject for item in found if (subject := self._subject(file, item)) is not None]
         if len(subjects) < len(found):
             return None
-        needed = tuple(dict.fromkeys(key for subject in subjects for key in keys_needed(subject)))
+        needed = tuple(dict.fromkeys(key for s in subjects if not is_left_off(s) for key in keys_needed(s)))
         mixed = any(subject.is_mixed for subject in subjects)
         args = function.node.args
         return Imported(

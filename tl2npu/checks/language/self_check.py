@@ -146,6 +146,11 @@ def _orders_itself(subject: Subject) -> bool:
     return bool(runs) and not any(run.conflicts for run in runs)
 
 
+def is_left_off(subject: Subject) -> bool:
+    """Whether a kernel needs one of the passes by its form, and not by what it does."""
+    return keys_needed(subject) == [SYNC] and _orders_itself(subject)
+
+
 def keys_needed(subject: Subject) -> list[str]:
     """The passes without which a kernel in Developer mode is wrong."""
     by_hand = any(isinstance(p.stmt, Sync) and p.stmt.op.name in _IN_CORE for p in subject.statements)

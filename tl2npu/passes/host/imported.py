@@ -34,8 +34,9 @@ class Imported:
 
     ``name``: how the file spells the factory, or with ``parameters`` None the prim_func itself. ``source`` is the file
     that defines it as ``factory``. ``tensors``: how many parameters the prim_func has. ``needed``: the keys without
-    which it is wrong; ``written``: those that are set where one of them is missing. ``hands_over``: its cores exchange
-    data on the chip. ``is_gpu``: the file was written for its GPU form.
+    which it is wrong; ``written``: those that are set where one of them is missing, and in any case with ``is_gpu``:
+    this run writes the kernel, and the file was written for its GPU form. ``hands_over``: its cores exchange data on
+    the chip.
     """
 
     name: str
@@ -117,16 +118,19 @@ def follow(original: Index, kernels: Sequence[Imported], options: Options, *, ed
         if found:
             compiled.add((kernel.source, kernel.factory))
         unclear = next(_unclear(file, kernel, found), None)
-        if unclear is not None:
+        if unclear is not None and kernel.needed:
             said.append(Said("TL816", first.first_line(unclear) or 1, _unseen(kernel), is_sure=False))
-        lacking = _lacking(job, kernel)
-        if not lacking:
+        lacking = _lacking(job, kernel, kernel.needed)
+        wanted = edit and bool(_lacking(job, kernel, kernel.written) if kernel.is_gpu else lacking)
+        if not lacking and not wanted:
             continue
         try:
             if not edit:
                 raise Blocked("TL816", lacking[0][0], _lacks(kernel, lacking))
             _write(job, kernel)
         except (Blocked, EditError) as error:
+            if not lacking:
+                continue
             node, why = (error.node, error.message) if isinstance(error, Blocked) else (lacking[0][0], str(error))
             line = first.first_line(node) or first.first_line(lacking[0][0]) or 1
             text = why if not edit else f"{_lacks(kernel, lacking)}, and tl2npu cannot add that: {why}"
@@ -172,12 +176,12 @@ def _without_stubs(index: Index, kernels: Sequence[Imported]) -> cst.Module:
     return edits.apply(module)
 
 
-def _lacking(job: Job, kernel: Imported) -> list[tuple[cst.CSTNode, list[str]]]:
+def _lacking(job: Job, kernel: Imported, keys: Sequence[str]) -> list[tuple[cst.CSTNode, list[str]]]:
     """The compilations of a kernel that lack something, with the keys that are not certainly on."""
     found: list[tuple[cst.CSTNode, list[str]]] = []
     for item in compilations(job.located):
         configs = read_configs(job.file, item)
-        missing = [key for key in kernel.needed if not configs.is_on(key)]
+        missing = [key for key in keys if not configs.is_on(key)]
         sure = [key for key in missing if configs.values.get(key) is False or not configs.unknown]
         if sure or _counts_back(job, kernel, item):
             found.append((item.node, sure))
