@@ -20,7 +20,7 @@ import pytest
 
 from tests.each import each
 from tests.fixture_case import DISPOSITIONS, STYLES, TARGETS, Case, load_all
-from tl2npu.codes import CODES
+from tl2npu.codes import CODES, ROW_SPLIT
 from tl2npu.migration import check_text, migrate_text
 from tl2npu.options import Options
 from tl2npu.results import FileResult
@@ -31,7 +31,9 @@ from tl2npu.verify.loading import Source
 from tl2npu.verify.process import here
 from tl2npu.verify.settings import Call, Settings
 
-_REASONS = ("# TL108: ", "# TL133: ", "# TL139: ", "# TL155: ", "# TL612: ", "# TL623: ", "# TL624: ", "# TL763: ")
+_REASONS = tuple(
+    f"# TL{code}: " for code in (108, 133, 138, 139, 155, 612, 623, 624, 763, *(int(code[2:]) for code in ROW_SPLIT))
+)
 """Comments that say why a line is there which a reader would not expect."""
 
 CASES = load_all()

@@ -90,7 +90,8 @@ def _survey(
         seen = look(found, options)
         if not isinstance(seen, Outcome):
             hold = hold or may_promise(seen[1])
-            handed |= {found.path.stem.encode(), found.path.parent.name.encode()} if may_be_handed(seen[1]) else set()
+            if may_be_handed(seen[1]):
+                handed |= {os.fsencode(found.path.stem), os.fsencode(found.path.parent.name)}
             imported |= imported_words(seen[1])
             if cache is not None and cache.holds(cache.key(found, seen[1])):
                 known[number] = None
