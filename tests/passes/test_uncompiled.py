@@ -83,6 +83,18 @@ def test_what_something_else_compiles(jit: str, end: str) -> None:
     assert again.new_text == result.new_text
 
 
+def test_a_helper_that_compiles() -> None:
+    """A decorator above the factory would get what the helper makes: the advice is one that migrates, when followed."""
+    helper = "@functools.lru_cache\ndef build(func):\n    return tilelang.compile(func)\n"
+    text = gpu_file(PARAMS, BODY, jit="", head=f"import functools\n{IMPORTS}\n\n\n{helper}").replace(
+        "return main", "return build(main)"
+    )
+    (found,) = [d for d in migrate_text(text, "k.py", Options()).diagnostics if d.code == "TL816"]
+    assert "compiles the kernel: call `tilelang.compile` instead of `build` before you migrate" in found.message
+    done = migrate_text(text.replace("return build(", "return tilelang.compile("), "k.py", Options())
+    assert [kernel.verdict for kernel in judged(done).kernels] == ["migrated"]
+
+
 def test_several_at_once() -> None:
     assert "the NPU has no `tilelang.par_compile`" in said(
         "@staticmethod", end="\nks = tilelang.par_compile([factory()])\n"

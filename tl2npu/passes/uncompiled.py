@@ -9,7 +9,7 @@ import libcst as cst
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.passes.job import Job
-from tl2npu.source.tree import calls_in
+from tl2npu.source.tree import calls_in, nodes_of
 
 _TUNERS = ("tilelang.autotune", "tilelang.autotuner.autotune")
 _PARALLEL = "tilelang.par_compile"
@@ -28,20 +28,26 @@ def why_uncompiled(job: Job, wanted: str) -> str:
             return f"`@{shown}` above the factory {known} not known to compile the kernel, so {wanted} cannot be set"
     if any(job.file.names.resolve(call.func) == _PARALLEL for call in calls_in(job.module)):
         return "the NPU has no `tilelang.par_compile`: pass each kernel to `tilelang.compile`"
-    return f"nothing in this file compiles the kernel, so {wanted} cannot be set: add {compiled_by(job)}"
+    return f"nothing in this file compiles the kernel, so {wanted} cannot be set: {compiled_by(job)}"
 
 
 def compiled_by(job: Job) -> str:
-    """What would compile the kernel here, and return the tensors that it stores and does not read."""
+    """What to do so that the kernel is compiled here, and returns the tensors that it stores and does not read."""
+    factory = job.located.factory
+    for node in nodes_of(factory.node, cst.Return) if factory is not None else ():
+        call = node.value  # a decorator above would get what this makes of the kernel
+        if isinstance(call, cst.Call) and any(code(arg.value) == job.located.node.name.value for arg in call.args):
+            return f"call `tilelang.compile` instead of `{code(call.func)}`"
     used = [access for stmt in job.kernel.walk() for access in accesses(stmt)]
     read = {access.operand.buffer for access in used if access.reads}
     stored = {access.operand.buffer for access in used if access.writes}
     made = [tensor.index for tensor in job.kernel.params if tensor in stored - read]
     out = f"out_idx={made}" if made else ""
-    factory = job.located.factory
     if factory is not None:
-        return f"`@tilelang.jit({out})` above `{factory.node.name.value}`"
-    return f"`kernel = tilelang.compile({', '.join(filter(None, (job.kernel_name, out)))})` below `{job.kernel_name}`"
+        return f"add `@tilelang.jit({out})` above `{factory.node.name.value}`"
+    return (
+        f"add `kernel = tilelang.compile({', '.join(filter(None, (job.kernel_name, out)))})` below `{job.kernel_name}`"
+    )
 
 
 def may_be_compiled(job: Job) -> bool:

@@ -59,7 +59,7 @@ def require(job: Job, needed: tuple[str, ...], *, is_new: bool = False) -> None:
         if not (is_new and may_be_compiled(job)):
             raise Blocked("TL816", job.located.node, why_uncompiled(job, "pass_configs"))
         keys = " and ".join(f"`{key}`" for key in needed)
-        way = f"add {compiled_by(job)} before you migrate, or set {keys} where it is compiled"
+        way = f"{compiled_by(job)} before you migrate, or set {keys} where it is compiled"
         job.note("TL816", job.located.node, f"nothing in this file compiles the kernel: {way}")
     for place in range(len(compilations(job.located))):
         found = compilations(job.located)[place]
