@@ -649,6 +649,16 @@ def test_comments_of_statements_that_become_part_of_others_stay(body: str) -> No
     assert places == sorted(places)
 
 
+def test_a_reduction_that_a_loop_writes() -> None:
+    """What every turn stores is named, with what to write: tiles that are copied first would change nothing."""
+    params = "A: T.Tensor((64,), 'float32'), B: T.Tensor((1,), 'float32')"
+    tiles = "a = T.alloc_fragment((64,), 'float32')\nm = T.alloc_fragment((1,), 'float32')\nT.copy(A, a)\nT.fill(m, 0)"
+    loop = "for j in T.Parallel(64):\n    m[0] = T.max(m[0], a[j] * a[63 - j])\nT.copy(m, B)"
+    (found,) = result_of(gpu_file(params, f"{tiles}\n{loop}")).diagnostics
+    expected = "every turn of the loop stores `m[0]`: write a reduction, such as `T.reduce_sum`"
+    assert (found.code, found.message) == ("TL151", expected)
+
+
 REFUSED = [
     ("o[i, j] = T.atan(x[i, j])", "TL150"),
     ("o[i, j] = x[i, j] + T.call_pure_extern('float32', 'f', x[i, j])", None),

@@ -110,7 +110,10 @@ class Lowering(Legality):
         """A store to something else than ``x[i, j]``: computed in a tile, then stored element by element."""
         own = target.load is not None and any(load.buffer is target.load.buffer for load in target.load.loads)
         if own or not place_of_tile(target) or target.span is Span.POINT or target.axes != self.all_axes():
-            raise Blocked("TL151", self.stmt.node, f"this store to `{show(target)}` cannot be vectorised")
+            why = f"this store to `{show(target)}` cannot be vectorised"
+            if target.span is Span.POINT:
+                why = f"every turn of the loop stores `{show(target)}`: write a reduction, such as `T.reduce_sum`"
+            raise Blocked("TL151", self.stmt.node, why)
         value = self.prepared(without_guarded_reads(self, item.value, None) or item.value, target.dtype)
         plain = value.kind == "load" and value.dtype == target.dtype
         if not plain or self.reading.meets_others(value, target):
