@@ -191,6 +191,15 @@ def test_a_constant_that_is_used_otherwise_keeps_its_value() -> None:
     assert "s[i] = T.log(s[i]) * 1.4426950408889634 + r[i] * scale" in new
 
 
+@pytest.mark.parametrize(("other", "exponent"), [("1.44269504", "x[i, j]"), ("2.0", "x[i, j] * scale_ln2")])
+def test_a_number_that_two_functions_name_is_known_if_it_is_the_same(other: str, exponent: str) -> None:
+    body = f"for i, j in T.Parallel({M}, {N}):\n    o[i, j] = T.exp2(x[i, j] * scale)"
+    text = kernel(body, factory="scale = 1.44269504\nsoft = another()")
+    both = f"def another():\n    scale = {other}\n    return scale\n\n\n@tilelang.jit"
+    new = agree(text.replace("@tilelang.jit", both), values(), threads="1")
+    assert f"T.exp({exponent})" in new or f"o[i, j] = {exponent}\n" in new
+
+
 @pytest.mark.parametrize(
     "exponent",
     [

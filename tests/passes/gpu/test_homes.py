@@ -266,6 +266,20 @@ def test_grid_order_is_x_fastest() -> None:
     assert "by = cid // grid_x" in new
 
 
+def test_an_axis_of_one_block_is_no_factor() -> None:
+    params = 'A: T.Tensor((64, 96), "float32"), C: T.Tensor((64, 96), "float32")'
+    text = (
+        'x = T.alloc_shared((32, 32), "float32")\nT.copy(A[bz * 32, by * 32], x)\n'
+        "for i, j in T.Parallel(32, 32):\n    x[i, j] = x[i, j] * 2.0\nT.copy(x, C[bz * 32, by * 32])\n"
+    )
+    new = agree(
+        gpu_file(params, text, launch="T.Kernel(1, 3, 2, threads=64) as (bx, by, bz)"), {"A": A.astype(np.float32)}
+    )
+    assert "T.Kernel(3 * 2, " in new
+    assert "by = cid % 3\n" in new
+    assert "bz = cid // 3\n" in new
+
+
 @pytest.mark.parametrize(
     "load",
     [

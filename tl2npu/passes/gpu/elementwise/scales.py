@@ -60,7 +60,7 @@ def foldable(job: Job, items: Iterable[Item]) -> dict[str, cst.Assign]:
 
 
 def constants(job: Job) -> dict[str, float]:
-    """Names that stand for one plain number: ``log2e = 1.44269504``."""
+    """Names that stand for one plain number wherever they are bound: ``log2e = 1.44269504``."""
     found: dict[str, list[float | None]] = {}
     for node in nodes_of(job.module, *_BINDS):
         if isinstance(node, cst.Assign) and len(node.targets) == 1 and isinstance(node.targets[0].target, cst.Name):
@@ -70,7 +70,7 @@ def constants(job: Job) -> dict[str, float]:
         else:
             for name in _bound(node):
                 found.setdefault(name, []).append(None)
-    return {name: values[0] for name, values in found.items() if len(values) == 1 and values[0] is not None}
+    return {name: values[0] for name, values in found.items() if len({*values}) == 1 and values[0] is not None}
 
 
 def _bound(node: cst.CSTNode) -> Iterator[str]:

@@ -49,7 +49,8 @@ def fold(job: Job, threads: int) -> None:
         body = launch.node.body
         first = body.body[0]
         edits.replace_many(first, [*parse(job, "\n".join(unfold(texts, names, block)), launch.node), first])
-    grid = " * ".join(factor(text) for text in texts) if len(texts) > 1 else texts[0]
+    several = [text for text in texts if text != "1"] or texts[:1]
+    grid = " * ".join(factor(text) for text in several) if len(several) > 1 else several[0]
     suffix = f"threads={threads}, is_npu=True" if vector else "is_npu=True"
     call = cst.ensure_type(cst.parse_expression(f"f({grid}, {suffix})"), cst.Call)
     call = call.with_changes(func=launch.call.func)
@@ -126,7 +127,7 @@ def unfold(texts: list[str], names: list[str], block: str) -> list[str]:
     for number, name in enumerate(names):
         if not name:
             continue
-        below = [factor(text) for text in texts[:number]]
+        below = [factor(text) for text in texts[:number] if text != "1"]
         divisor = below[0] if len(below) == 1 else f"({' * '.join(below)})"
         value = block if not below else f"{block} // {divisor}"
         if number < len(texts) - 1:
