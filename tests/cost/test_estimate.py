@@ -68,6 +68,15 @@ def cycles(body: str, threads: int = 1) -> float:
     return next((load.cycles for load in made.loads if load.pipe == "vector"), 0.0)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_one_by_one_are_as_many_bytes_as_all_at_once(threads: int) -> None:
+    """What starting a transfer takes is not counted (TL952 tells of it)."""
+    rows = "            for i in T.serial(64):\n                T.copy(A[cid * 64 + i, 0:64], x[i, :])\n"
+    whole = VECTOR.format(body="", threads=threads)
+    apart = whole.replace("            T.copy(A[cid * 64, 0], x)\n", rows)
+    assert [load.cycles for load in one(apart).loads] == pytest.approx([load.cycles for load in one(whole).loads])
+
+
 @pytest.mark.parametrize(
     ("sizes", "total", "pipes"),
     [

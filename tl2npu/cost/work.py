@@ -284,6 +284,11 @@ class Work:
         """The part of a tile that one vector core has."""
         return 0.5 if buffer in self._halved else 1.0
 
+    def _part(self, operand: Operand) -> float:
+        """The part of a copy that one vector core makes: all of a row that a loop over its own rows picks."""
+        picks = any(dim.is_point and item.var == dim.lo for item in self._halved_rows for dim in operand.dims or ())
+        return 1.0 if picks else self._share(operand.buffer)
+
     # statements -------------------------------------------------------------------------------------------------------
 
     def _copy(self, stmt: Copy, times: float) -> None:
@@ -291,7 +296,7 @@ class Work:
         inner, outer = (stmt.dst, stmt.src) if src.memory is Memory.GM else (stmt.src, stmt.dst)
         found = [count for count in (self._elements(inner), self._elements(outer)) if count is not None]
         elements = min(found) if found else self._whole(inner.buffer)
-        halved = min(self._share(src), self._share(dst))
+        halved = min(self._part(stmt.src), self._part(stmt.dst))
         here, there = elements * self._size(src), elements * self._size(dst)
         if dst.memory in (Memory.L0A, Memory.L0B):
             self._move(Pipe.LOAD_L0, f"L1 to {dst.memory.value}", there, times)

@@ -116,7 +116,13 @@ class Judge:
         order = {False: 0, None: 1, True: 2}
         verdict, caller = min(found, key=lambda pair: (order[pair[0].holds], self._choice(pair[1]) in right))
         some = verdict.holds is False and self._choice(caller) in right
-        return (replace(verdict, some=True) if some else verdict), caller
+        factors = tuple((factor, number * self._known(factor)) for factor, number in verdict.factors)
+        return replace(verdict, some=some, factors=factors), caller
+
+    def _known(self, factor: Sym) -> int:
+        """What :meth:`Demand.given` has taken out of each of the terms."""
+        every = ({str(atom) for atom in monomial} for monomial, _ in factor.terms)
+        return math.prod(self.multiples.get(name, 1) for name in set[str].intersection(*every)) if factor.terms else 1
 
     def _choice(self, caller: Caller) -> int:
         """The same number for all configurations of a tuner, which chooses one of them."""
