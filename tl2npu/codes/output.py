@@ -17,8 +17,8 @@ TL822 replicated-vector error: allocate the vector with `T.alloc_ub` in front of
 TL823 buffer-rank-above-tensor error: give the buffer no more axes than the global tensor
 TL824 split-axis-not-next-to-last error: put the split axis next to the last one in the global tensor, or use
     `threads=1`
-TL825 partial-buffer-copy error: copy the whole buffer where its rows are this block's own, or one row per iteration of a
-    loop over all rows
+TL825 partial-buffer-copy error: copy the whole buffer where its rows are this block's own, or one row per iteration of
+    a loop over all rows
 TL826 row-index-not-loop-variable error: index rows with the loop variable itself, or use `threads=1`
 TL827 row-loop-nonzero-start error: start the row loop at 0
 TL828 row-variable-as-value error: use the row variable as an index only, or use `threads=1`

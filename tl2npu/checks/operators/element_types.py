@@ -17,6 +17,7 @@ from tl2npu.dialects import element_types
 from tl2npu.kernel.bfloat_scalars import converted
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.model import Alloc, Buffer, Copy, Memory, Op, Operand, Scalar
+from tl2npu.source.tree import nodes_of
 
 _CALLS = {"max": "max", "min": "min", "abs": "abs", "exp": "exp", "log": "log", "sqrt": "sqrt", "rsqrt": "rsqrt"}
 _CALLS |= {"bitwise_and": "&", "bitwise_or": "|", "shift_left": "<<", "shift_right": ">>"}
@@ -52,10 +53,21 @@ def _of_some_calls(subject: Subject, buffer: Buffer, node: cst.CSTNode, name: st
     if element_types.takes(name, "bfloat16", target=subject.target):
         return
     told = subject.kept.setdefault(_of_some_calls, set())
-    if isinstance(told, set) and buffer.dtype not in told:
+    if isinstance(told, set) and buffer.dtype not in told and not _is_chosen(subject, buffer.dtype):
         told.add(buffer.dtype)
         text = f"`{shown}` supports only {_known(name)}, and a call can make `{buffer.name}` bfloat16"
         yield Finding("TL710", node, text, "warning")
+
+
+def _is_chosen(subject: Subject, dtype: str) -> bool:
+    """``"float32" if dtype in ["bfloat16", "float16"] else dtype``: who names bfloat16 has computed in another type."""
+    for node in nodes_of(subject.file.index.module, cst.Assign):
+        if isinstance(node.value, cst.IfExp) and code(node.targets[0].target) == dtype:
+            test, arms = node.value.test, (node.value.body, node.value.orelse)
+            if isinstance(test, cst.Comparison) and "bfloat16" in code(test):
+                taken = arms[isinstance(test.comparisons[0].operator, (cst.NotIn, cst.NotEqual))]
+                return isinstance(taken, (cst.SimpleString, cst.Attribute)) and "bfloat16" not in code(taken)
+    return False
 
 
 def _tile(subject: Subject, stmt: Alloc) -> Iterator[Finding]:
