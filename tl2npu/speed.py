@@ -25,12 +25,12 @@ def tell_slowdown(start: Job, job: Job, subject: Subject) -> str:
     ratio = slowdown(old, subject)
     if ratio is None or ratio <= _MUCH_SLOWER:
         return ""
-    said = f"; the kernel is estimated to take {ratio:.1f} times as long"
     if not places and (loop is None or loop_of_slots(subject.kernel) is not None):
-        return f"{said}, as `tl2npu cost` says"
+        return f"; the kernel is estimated to take {ratio:.1f} times as long, as `tl2npu cost` says"
     if loop is not None:
         places.append(len(job.notes))
         job.note("TL332", loop.node, "removed its flags: loads do not overlap computing and stores any more")
+    said = f"; the kernel is estimated to take {ratio:.1f} times as long, if all pipes of the old one overlapped"
     first = job.notes[places[0]]
     job.notes[places[0]] = replace(first, message=first.message + said, severity="warning")
     return ""
