@@ -156,6 +156,7 @@ def test_a_notebook() -> None:
     assert not again.changed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["gpu/column_sum", "gpu/flash_window", "vid/softmax_rows", "expert/gather_row_loop"])
 def test_fixtures(name: str) -> None:
     """Code, report and outcome are those without notes; what matters is said; a second run changes nothing."""

@@ -177,6 +177,7 @@ def took(data: bytes) -> float:
     return time.process_time() - begun
 
 
+@pytest.mark.thorough
 def test_hostile_logs_take_no_longer_than_their_size() -> None:
     """Binary data, lines without end, messages without end: each in some seconds, on any machine."""
     needles = [template.needle for entry in ENTRIES for template in entry.says]

@@ -25,7 +25,8 @@ SIZE = p.Name("N")
 ROW, COLUMN = p.Name("i"), p.Name("j")
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in range(1, PARTS))])
+@pytest.mark.thorough
+@pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("style", sorted(SAMPLE))
 def test_random_kernels_are_right_or_refused(style: str, part: int) -> None:
     kinds: Counter[str] = Counter()

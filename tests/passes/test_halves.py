@@ -240,6 +240,7 @@ BODIES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("threads", ["auto", "1"])
 @pytest.mark.parametrize("case", BODIES)
 def test_traps(case: str, threads: str) -> None:

@@ -113,6 +113,7 @@ def test_findings_stand_where_an_added_tile_is_needed(scaled: str) -> None:
     assert [before.splitlines()[line - 1].strip() for line in lines] == ["T.gemm(a, b, c)"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name",
     ["alibi_attention", "combine_splits", "expert_attention", "flash_macros", "softmax_rows", "threshold_select"],

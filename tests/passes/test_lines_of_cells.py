@@ -15,6 +15,7 @@ from tl2npu.options import Options
 ABOVE = "import tilelang\nimport tilelang.language as T\n\n\n" + GOOD.replace("def other", "def first")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["expert_attention", "flash_macros", "combine_splits", "gpu_vector_offset_variable"])
 @pytest.mark.parametrize("threads", ["auto", "2"])
 def test_findings_and_edits_stand_in_the_cell_of_their_kernel(name: str, threads: str) -> None:

@@ -87,6 +87,7 @@ PASSES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("step", "piece", "gone"), PASSES)
 def test_nothing_is_left(step: Callable[[Job], None], piece: Callable[[int], str], gone: str) -> None:
     text = kernel(piece)
@@ -111,6 +112,7 @@ def test_macros_in_macros() -> None:
     assert "a[0, 0] = a[0, 0] + 3" in new
 
 
+@pytest.mark.thorough
 def test_macros_that_launch() -> None:
     """Each launches and calls the next."""
     deep = MANY
@@ -182,6 +184,7 @@ def test_bodies_of_vector_loops() -> None:
     assert re.findall(r"^ +q\d+ =", new, re.MULTILINE) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("many", [45, 100])
 def test_stepped_loops_are_migrated_to_the_last(many: int) -> None:
     """Hand-checked: loop n adds n to rows 0, 2, 4, 6 of column n % 16."""

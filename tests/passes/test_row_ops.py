@@ -134,6 +134,7 @@ STALE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", STALE)
 def test_broadcasts_that_are_not_the_vectors_present_value(case: str) -> None:
     old = vector_file(LOAD + ROWS + PEAK + STALE[case] + STORE, args="n")

@@ -82,6 +82,7 @@ def test_results_come_in_input_order_and_apart(jobs: int) -> None:
     assert (results[3].kernels, results[3].error) == ((), None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("how", "message"),
     [

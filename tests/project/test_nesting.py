@@ -38,6 +38,7 @@ def chain(length: int) -> str:
     return textwrap.indent("".join(lines), "    ")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["factory", "host"])
 def test_hundreds_are_migrated(place: str) -> None:
     before = sys.getrecursionlimit()

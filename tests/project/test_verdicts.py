@@ -101,6 +101,7 @@ def outcomes(task: Task, cache: bool = True, **options: bool) -> list[Outcome]:
     return list(run(collect([Path()]), task, chosen, Batch(1, cache=kept)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["kernel.py", "kernel.ipynb"])
 def test_from_one_run_to_the_next(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The results of a run before it, which are cached, do not count any more."""

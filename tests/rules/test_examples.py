@@ -197,6 +197,7 @@ def test_finding_stands_on_the_marked_line(page: Rule, example: Example) -> None
     assert set(example.expected) <= found
 
 
+@pytest.mark.sampled
 @of_kind("accepted")
 def test_accepted_kernels_are_not_reported(page: Rule, example: Example) -> None:
     result = run(page, example)

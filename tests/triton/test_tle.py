@@ -33,6 +33,7 @@ def kernel(body: str, imports: str = "import triton.experimental.tle.language as
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
 def test_kernels_are_migrated(script: Path) -> None:
     result = migrate_triton(script.read_text(encoding="utf-8"), script.name, Options())

@@ -41,6 +41,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("before", "after"), WRONG.values(), ids=WRONG)
 def test_what_is_1_proves_nothing(before: str, after: str) -> None:
     old = KERNEL.replace("T.Pipelined(N // 64", "T.Pipelined(M // 32")

@@ -112,6 +112,7 @@ def f(M, N, BM=16, BN=128):
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("rows", [10, 33, 40, 44, 47])
 def test_rows_behind_the_end_of_a_mask_do_no_harm(rows: int, dtype: str) -> None:

@@ -96,6 +96,7 @@ UNTOUCHED = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("statement", UNTOUCHED)
 def test_what_the_vectoriser_takes_stays(statement: str) -> None:
     assert tile(statement) == [statement]
@@ -234,6 +235,7 @@ def test_expressions_over_several_lines(value: str) -> None:
     tile(f"o[i, j] = {value}", more=HALF)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("flag", ["bx > 0", "bx == 0", "K[0, 0] > 1000", "K[0, 0] < 1000"])
 @pytest.mark.parametrize("test", ["{} and x[i, j] > 0", "x[i, j] > 0 or {}", "s[i] > 1 and {} and z[i, j] < 1"])
 def test_a_condition_of_which_a_part_is_the_same_for_all_elements(flag: str, test: str) -> None:
@@ -580,6 +582,7 @@ INDICES = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("outer", ["", "q = 5\n"], ids=["", "also outside"])
 @pytest.mark.parametrize("statements", INDICES)
 def test_names_of_a_loop_in_indices(statements: str, outer: str) -> None:
@@ -608,6 +611,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("body", PARTS)
 def test_parts_of_tiles(body: str) -> None:
     lines(body)

@@ -112,6 +112,7 @@ SCALARS: list[tuple[str, Callable[[int], int], str]] = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("expression", "reference", "shown"), SCALARS, ids=[text for text, *_ in SCALARS])
 @pytest.mark.parametrize("named", [False, True])
 def test_indices(expression: str, reference: Callable[[int], int], shown: str, named: bool) -> None:

@@ -33,12 +33,14 @@ def holds(value: str, x: str, y: str, factor: str = "3.0", factory: str = "") ->
     return new
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", [CAUSAL, TAIL])
 @pytest.mark.parametrize(("x", "y"), [("i", "by"), ("bx", "j"), ("i", "j"), ("j", "i"), ("row", "i"), ("vid", "cid")])
 def test_blocks(value: str, x: str, y: str) -> None:
     holds(value, x, y)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", [CAUSAL, TAIL])
 @pytest.mark.parametrize("name", ["i", "j", "vid", "cid", "column_index"])
 def test_variables_of_the_factory(value: str, name: str) -> None:

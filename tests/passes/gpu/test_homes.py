@@ -280,6 +280,7 @@ def test_an_axis_of_one_block_is_no_factor() -> None:
     assert "bz = cid // 3\n" in new
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "load",
     [

@@ -106,6 +106,7 @@ OWN_FILE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("body", OWN_FILE.values(), ids=OWN_FILE.keys())
 @pytest.mark.parametrize("channels", [20, 16])
 def test_elements_that_the_view_has_too(body: str, channels: int) -> None:

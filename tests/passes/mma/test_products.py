@@ -50,6 +50,7 @@ AHEAD: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("change", AHEAD.values(), ids=AHEAD)
 def test_slabs_that_are_fetched_ahead(change: dict[str, Any]) -> None:
     old = ahead(**change)

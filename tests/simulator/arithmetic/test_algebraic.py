@@ -106,6 +106,7 @@ def online_attention(s: Any, v: Any, tile: int, forget: bool = False) -> Any:
     return A.mul(result, A.reciprocal(total)[:, None])
 
 
+@pytest.mark.thorough
 @SETTINGS
 @given(seeds, st.sampled_from([1, 2, 3, 4, 6, 12]))
 def test_a_softmax_that_rescales_is_a_softmax(seed: int, tile: int) -> None:
