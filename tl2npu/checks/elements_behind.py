@@ -1,6 +1,7 @@
 """Single elements of tensors that a kernel may load or store behind the end.
 
-A GPU loads zeros there and stores nothing (``LegalizeSafeMemoryAccess``); no compiler of the NPU asks.
+A GPU loads zeros there and stores nothing (``LegalizeSafeMemoryAccess``). That pass of tilelang-ascend asks before
+stores of innermost loops only, AscendNPU IR never.
 """
 
 from __future__ import annotations
