@@ -7,6 +7,7 @@ stores of innermost loops only, AscendNPU IR never.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
 
 from tl2npu.checks.npuir.edges import found_for, sizes_of
 from tl2npu.checks.operators.samples import Sampler
@@ -30,18 +31,15 @@ def elements_behind(subject: Subject, some: Callable[[], Sequence[Mapping[str, i
     sizes, those decide. Else ``some`` that the kernel can be launched with do, and a little longer ones, outside of
     ``T.Parallel``. A row that a table picks is trusted, and what AscendNPU IR makes a vector operation on rows, or
     Ascend C any vector operation, is left to it."""
-    sampler, kernel = Sampler(subject), subject.kernel
+    kernel, places = subject.kernel, list(_in_tensors(subject))
+    if not places:
+        return
+    sampler, some = Sampler(subject), cache(some)
     values = [c.values for c in callers_of(subject.file, subject.located, given=subject.options.calls)]
     even = multiples(subject.file, subject.located)
     blocks = set(kernel.launch.names) if kernel.launch is not None else set[str]()
-    for placed in subject.statements:
-        stmt = placed.stmt
-        if stmt.via:
-            continue
-        elements = [one.operand for one in accesses(stmt) if one.element and one.operand.buffer.memory is Memory.GM]
+    for placed, elements in places:
         parallel = in_parallel(placed.parents)
-        if not elements or (parallel and not (kernel.dialect == NPUIR and isinstance(stmt, Store))):
-            continue
         place, calls = sampler.place(placed), sampler.calls(placed, values)
         moving = blocks.union(*(item.var.names for item in placed.ranges))
         in_rows = parallel and _in_rows(placed, subject)
@@ -65,7 +63,17 @@ def elements_behind(subject: Subject, some: Callable[[], Sequence[Mapping[str, i
                 if leaves:
                     found[operand] = (*found.get(operand, ()), axis)
         if found:
-            yield stmt, found
+            yield placed.stmt, found
+
+
+def _in_tensors(subject: Subject) -> Iterator[tuple[Placed, list[Operand]]]:
+    """The statements that take single elements of tensors, and these."""
+    for placed in subject.statements:
+        stmt = placed.stmt
+        elements = [one.operand for one in accesses(stmt) if one.element and one.operand.buffer.memory is Memory.GM]
+        in_loop = subject.kernel.dialect == NPUIR and isinstance(stmt, Store)
+        if elements and not stmt.via and (in_loop or not in_parallel(placed.parents)):
+            yield placed, elements
 
 
 def _ragged(sizes: Iterable[Mapping[str, int]], names: Set[str]) -> Iterator[Mapping[str, int]]:
