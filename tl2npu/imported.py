@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-import libcst as cst
-
 from tl2npu.across.grafts import grafted
 from tl2npu.across.modules import display, may_be_inside
 from tl2npu.across.symbols import Function, Submodule, Symbols
@@ -27,13 +25,12 @@ from tl2npu.kernel.factories.positions import parameter_count
 from tl2npu.kernel.style import is_gpu_kernel
 from tl2npu.options import Options
 from tl2npu.passes.host.code import uses_gpu
-from tl2npu.passes.host.imported import Followed, Imported, follow
+from tl2npu.passes.host.imported import Followed, Imported, follow, is_compiled_above, maker_of
 from tl2npu.passes.job import Job
 from tl2npu.results import Change, Diagnostic, FileResult
 from tl2npu.source.index import Index
 from tl2npu.source.layout import relayout
 from tl2npu.source.text import SourceError
-from tl2npu.source.tree import last_name
 from tl2npu.suppress import Suppressions
 
 _DEPTH = 8
@@ -194,7 +191,7 @@ class _Kernels:
         return Imported(
             name,
             display(path),
-            first.node.name.value if first.factory is None else first.factory.node.name.value,
+            maker_of(first).name.value,
             (
                 None
                 if first.factory is None
@@ -245,7 +242,5 @@ class _Kernels:
 
 def _is(item: Located, name: str) -> bool:
     """Whether a kernel is what a function of its module makes, or that function, and is not compiled there above it."""
-    maker = item.node if item.factory is None else item.factory.node
-    marks = [mark.decorator for mark in maker.decorators]
-    plain = all("jit" not in last_name(mark.func if isinstance(mark, cst.Call) else mark) for mark in marks)
-    return maker.name.value == name and plain
+    maker = maker_of(item)
+    return maker.name.value == name and not is_compiled_above(maker)

@@ -12,7 +12,7 @@ from tl2npu.checks.subject import Placed, Subject
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.expressions import code
 from tl2npu.kernel.flags.balance import call_of, imbalances
-from tl2npu.kernel.flags.pipes import PIPES
+from tl2npu.kernel.flags.pipes import PIPES, named_pipe
 from tl2npu.kernel.flags.seen import Conflict, Seen
 from tl2npu.kernel.model import Branch, Dim, Loop, ScopeBlock, Stmt, Sync
 
@@ -52,7 +52,7 @@ def _between_cores(
     line = max(subject.file.index.position(one.first.stmt.node).line for one in group)
     waits = {flag.text("flag") for flag, _ in flags if flag.op.name == "wait_cross_flag"}
     for flag, placed in flags:
-        named = flag.text("pipe").strip("\"'").upper().removeprefix("PIPE_")
+        named = named_pipe(flag, "pipe")
         at = subject.file.index.position(flag.node).line
         own = any(isinstance(parent, ScopeBlock) and parent.side is first.side for parent in placed.parents)
         if not own or flag.op.name != "set_cross_flag" or at <= line or named not in PIPES:
@@ -140,7 +140,7 @@ def _other_slot(subject: Subject, conflict: Conflict, flags: Flags) -> str | Non
     if not conflict.is_read or wrote is None or read is None or read.lo.constant is not None:
         return None
     pipes = tuple(one.touch.pipe for one in (conflict.first, conflict.second))
-    own = [(f, p) for f, p in flags if (_pipe(f, "src"), _pipe(f, "dst")) == pipes and "eventId" in f.args]
+    own = [(f, p) for f, p in flags if (named_pipe(f, "src"), named_pipe(f, "dst")) == pipes and "eventId" in f.args]
     if all(flag.op.name != "set_flag" or flag.args["eventId"].sym != wrote.lo for flag, _ in own):
         return None
     for flag, placed in reversed(own):
@@ -152,10 +152,6 @@ def _other_slot(subject: Subject, conflict: Conflict, flags: Flags) -> str | Non
             name = conflict.second.touch.buffer.name
             return f"line {line} waits for slot `{text}`: read that one, `{name}[{text}, ...]`, or wait for this one"
     return None
-
-
-def _pipe(flag: Sync, name: str) -> str:
-    return flag.text(name).strip("\"'").upper().removeprefix("PIPE_")
 
 
 def _unused(flags: Iterable[tuple[Sync, Placed]], name: str) -> int:

@@ -15,6 +15,7 @@ from tl2npu.checks.operators.vector_form import parallel_store
 from tl2npu.checks.subject import Finding, Placed, Subject
 from tl2npu.kernel.factories.configs import COMBINE, CV_SYNC, SYNC
 from tl2npu.kernel.flags.automatic import core_of
+from tl2npu.kernel.flags.pipes import named_pipe
 from tl2npu.kernel.model import Copy, Op, ScopeBlock, Side, Store, Sync
 
 _CORES = {Side.CUBE: "cube core", Side.VECTOR: "vector cores"}
@@ -95,5 +96,5 @@ def _same(left: Sync, right: Sync) -> bool:
 
 
 def _pipes(stmt: Sync) -> list[str]:
-    found = [stmt.text(name).strip("\"'").upper().removeprefix("PIPE_") for name in ("src", "dst", "pipe")]
+    found = [named_pipe(stmt, name) for name in ("src", "dst", "pipe")]
     return [pipe for pipe in found if pipe]

@@ -14,7 +14,7 @@ from tl2npu.dialects.ascend.sync import SCALAR_BEHIND_BARRIER
 from tl2npu.dialects.catalogue import Kind
 from tl2npu.kernel.access import accesses
 from tl2npu.kernel.handover import region
-from tl2npu.kernel.model import CUBE_MEMORY, Buffer, Copy, Kernel, Memory, Op, Operand, Stmt, Store
+from tl2npu.kernel.model import CUBE_MEMORY, Buffer, Copy, Kernel, Memory, Op, Operand, Stmt, Store, Sync
 from tl2npu.kernel.symbolic import Sym, const
 
 PIPES = ("S", "MTE1", "MTE2", "MTE3", "M", "V", "FIX")
@@ -65,6 +65,11 @@ def _part(stmt: Stmt, operand: Operand) -> Part:
         (dim.lo, (const(1) if whole or axis < len(points) - 1 else None) if dim.is_point else dim.extent)
         for axis, dim in enumerate(operand.dims)
     )
+
+
+def named_pipe(flag: Sync, argument: str) -> str:
+    """The pipe that an argument of a flag or barrier names, however it is spelled; empty where it is not given."""
+    return flag.text(argument).strip("\"'").upper().removeprefix("PIPE_")
 
 
 def pipe_of(stmt: Stmt, in_parallel: bool) -> str:

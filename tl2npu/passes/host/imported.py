@@ -15,6 +15,7 @@ from tl2npu.kernel.blocked import Blocked
 from tl2npu.kernel.factories.compilations import Compilation
 from tl2npu.kernel.factories.configs import read_configs
 from tl2npu.kernel.factories.factory import FileKernels
+from tl2npu.kernel.factories.located import Located
 from tl2npu.kernel.factories.positions import compilations, indices
 from tl2npu.options import Options
 from tl2npu.passes.host import jit, jit_configs, pass_configs
@@ -97,11 +98,20 @@ class Followed:
 
 def handed_on(job: Job) -> str:
     """The function by which other files may compile a kernel; empty where a decorator does, or none can see it."""
-    made = job.located.node if job.located.factory is None else job.located.factory.node
-    marks = [mark.decorator for mark in made.decorators]
-    names = [last_name(mark.func if isinstance(mark, cst.Call) else mark) for mark in marks]
+    made = maker_of(job.located)
     is_seen = job.origin is None and isinstance(job.file.index.parent(made), cst.Module)
-    return made.name.value if is_seen and not any("jit" in name for name in names) else ""
+    return made.name.value if is_seen and not is_compiled_above(made) else ""
+
+
+def maker_of(located: Located) -> cst.FunctionDef:
+    """The function that others call for a kernel: its factory, or the prim_func of a module."""
+    return located.node if located.factory is None else located.factory.node
+
+
+def is_compiled_above(made: cst.FunctionDef) -> bool:
+    """Whether a decorator compiles what a function makes."""
+    marks = [mark.decorator for mark in made.decorators]
+    return any("jit" in last_name(mark.func if isinstance(mark, cst.Call) else mark) for mark in marks)
 
 
 def follow(original: Index, kernels: Sequence[Imported], options: Options, *, edit: bool) -> Followed:
